@@ -10,7 +10,7 @@ use crate::numbers::{FiveNumbers, Measured};
 use crate::place::SettingPlace;
 use crate::probes::{ProbeAnswers, ProbeKind, ProbePlan, Probes};
 use crate::rules;
-use crate::stream::{AdvisedStream, ImpossibleStream};
+use crate::stream::{AdvisedStream, ImpossibleStream, StreamNetwork};
 use crate::system::{HostSettings, Nics};
 
 /// Advice on one setting.
@@ -128,13 +128,15 @@ impl HostAdvice {
         if surroundings.device.is_some_and(|name| thalweg_host::NetworkDevice::read(files, name).is_none()) {
             return Err(ImpossibleStream(format!("there is no interface {}", device.unwrap_or_default())));
         }
+        let network = surroundings.peer.map_or(stream.network, StreamNetwork::of);
+        let stream = &AdvisedStream { network, ..stream.clone() };
         let system = HostSettings::read(files, nics, device);
         let widest = if stream.datagram_bytes.is_some() { u32::MAX } else { JUMBO_BYTES };
         let payload_bytes = stream.datagrams(system.mtu_bytes().min(widest)).payload_bytes;
         let plan =
             ProbePlan { payload_bytes, peer: surroundings.peer, path_at_most: system.mtu_bytes().min(JUMBO_BYTES) };
         let mut answers = ProbeAnswers::measure(probes, &plan);
-        let measured = measured(&system, &answers, surroundings, plan.payload_bytes, widest);
+        let measured = measured(&system, &answers, surroundings, (stream, plan.payload_bytes, widest));
         let numbers = FiveNumbers::compute(stream, &measured);
         answers.measure_buffer(probes, numbers.receive_buffer_ask());
         let context =
@@ -258,10 +260,13 @@ fn measured(
     system: &HostSettings,
     answers: &ProbeAnswers,
     surroundings: &NetworkFacts<'_>,
-    payload_bytes: u64,
-    widest: u32,
+    (stream, payload_bytes, widest): (&AdvisedStream, u64, u32),
 ) -> Measured {
     let path = answers.path.map(|path| path.bytes);
+    let (fragment_time, usual_s) = match stream.network {
+        StreamNetwork::V4 => ("net.ipv4.ipfrag_time", 30),
+        StreamNetwork::V6 => ("net.ipv6.ip6frag_time", 60),
+    };
     let charge = answers.charges.iter().find(|charge| charge.payload_bytes >= payload_bytes);
     let charge = charge.map_or_else(|| (payload_bytes * 2).max(CHARGE_USUAL_BYTES), |charge| charge.charged_bytes);
     Measured {
@@ -274,7 +279,7 @@ fn measured(
             .or_else(|| system.device.as_ref().and_then(|device| device.bits_per_second)),
         round_trip: answers.path.and_then(|path| path.round_trip).unwrap_or(rules::ROUND_TRIP_USUAL),
         packet_cost: answers.packet_cost.map(|cost| cost.each),
-        fragment_time_s: system.number("net.ipv4.ipfrag_time").unwrap_or(30),
+        fragment_time_s: system.number(fragment_time).unwrap_or(usual_s),
     }
 }
 

@@ -278,6 +278,11 @@ impl Yardstick {
         {
             return Some("the queue no longer paces".to_owned());
         }
+        if let (Some(was), Some(is)) = (before.packet_cost, after.packet_cost)
+            && is.each > was.each.mul_f64(CLEARLY)
+        {
+            return Some(format!("a datagram costs {} of a processor, {} before", time(is.each), time(was.each)));
+        }
         None
     }
 }

@@ -26,7 +26,9 @@ pub use probes::{
     ProbeKind, ProbePlan, Probes, Segmentation, WakeUps, device_towards,
 };
 pub use rules::PaperSetting;
-pub use stream::{AdvisedStream, BATCH_DATAGRAMS, DatagramPlan, Departing, ImpossibleStream, StreamProfile};
+pub use stream::{
+    AdvisedStream, BATCH_DATAGRAMS, DatagramPlan, Departing, ImpossibleStream, StreamNetwork, StreamProfile,
+};
 pub use system::{
     HostSettings, KernelSetting, LiveNics, NicChange, NicCoalescing, NicFeatureSetting, NicQueue, NicQueueCounts,
     NicRings, NicSettings, Nics, RecordedNics,

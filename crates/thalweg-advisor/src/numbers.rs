@@ -22,7 +22,7 @@ pub struct Measured {
     pub round_trip: Duration,
     /// Processor time of one datagram, sent and received, where measured.
     pub packet_cost: Option<Duration>,
-    /// `net.ipv4.ipfrag_time`: seconds for which the fragments of a datagram wait for the missing ones.
+    /// `net.ipv4.ipfrag_time` or `net.ipv6.ip6frag_time`: seconds for which the fragments of a datagram wait for the missing ones.
     pub fragment_time_s: u64,
 }
 

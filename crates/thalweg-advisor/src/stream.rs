@@ -1,5 +1,6 @@
 //! A stream for which a host is to be set: its samples, and the datagrams that they become.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -29,6 +30,48 @@ pub enum Departing {
     AtOnce,
 }
 
+/// The version of IP below a stream's datagrams.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StreamNetwork {
+    /// The fourth.
+    #[default]
+    V4,
+    /// The sixth.
+    V6,
+}
+
+impl StreamNetwork {
+    /// That of an address.
+    pub fn of(address: IpAddr) -> StreamNetwork {
+        if address.is_ipv4() { StreamNetwork::V4 } else { StreamNetwork::V6 }
+    }
+
+    /// Bytes of the headers of IP and UDP.
+    pub fn header_bytes(self) -> u64 {
+        match self {
+            StreamNetwork::V4 => 28,
+            StreamNetwork::V6 => 48,
+        }
+    }
+
+    /// What every link carries without cutting (RFC 791 §3.1, RFC 8200 §5).
+    fn mtu_min_bytes(self) -> u32 {
+        match self {
+            StreamNetwork::V4 => 576,
+            StreamNetwork::V6 => 1280,
+        }
+    }
+
+    /// Bytes of headers before the data of a fragment (RFC 791 §3.1, RFC 8200 §4.5).
+    fn fragment_header_bytes(self) -> u64 {
+        match self {
+            StreamNetwork::V4 => 20,
+            StreamNetwork::V6 => 48,
+        }
+    }
+}
+
 /// Datagrams that a paced sender hands to the kernel at a time.
 pub const BATCH_DATAGRAMS: u64 = 16;
 
@@ -49,6 +92,9 @@ pub struct AdvisedStream {
     pub departing: Departing,
     /// Bytes of a datagram that the writer chooses itself, beyond the MTU if it likes; `None` fits datagrams into the MTU.
     pub datagram_bytes: Option<u32>,
+    /// What carries them; `HostAdvice::make` takes that of the peer where one is named.
+    #[serde(default)]
+    pub network: StreamNetwork,
 }
 
 /// The datagrams of one sample.
@@ -100,6 +146,7 @@ impl StreamProfile {
             deadline: Duration::from_micros(deadline_us),
             departing,
             datagram_bytes: None,
+            network: StreamNetwork::V4,
         };
         match self {
             // 1920 · 1080 · 2.5 bytes; two frame buffers make the deadline two frames.
@@ -159,7 +206,8 @@ impl AdvisedStream {
     /// The datagrams of a sample where an IP packet has at most `mtu_bytes`.
     pub fn datagrams(&self, mtu_bytes: u32) -> DatagramPlan {
         let header = self.profile.header_bytes();
-        let fitting = u64::from(mtu_bytes.max(MTU_MIN_BYTES)) - IP_AND_UDP_BYTES;
+        let packet = u64::from(mtu_bytes.max(self.network.mtu_min_bytes()));
+        let fitting = packet - self.network.header_bytes();
         let payload = match (self.datagram_bytes, self.profile) {
             (Some(bytes), _) => u64::from(bytes),
             // A second line of RFC 4175 in the same datagram adds six bytes.
@@ -173,8 +221,8 @@ impl AdvisedStream {
         };
         let carried = carried.min(self.sample_bytes);
         let payload = if carried == self.sample_bytes { carried + header } else { payload };
-        // A fragment carries a multiple of eight bytes behind 20 of IP (RFC 791 §3.2); UDP's header is in the first.
-        let piece = (u64::from(mtu_bytes.max(MTU_MIN_BYTES)) - 20) & !7;
+        // A fragment carries a multiple of eight bytes behind its headers; UDP's is in the first.
+        let piece = (packet - self.network.fragment_header_bytes()) & !7;
         let fragments = if payload <= fitting { 1 } else { (payload + 8).div_ceil(piece) };
         DatagramPlan {
             carried_bytes: carried,
@@ -198,10 +246,6 @@ impl AdvisedStream {
 
 /// 8,945 bytes make about 580 packets a frame, one each 57.8 µs (§1.1 of the paper's digest).
 const PAPER_DATAGRAM_BYTES: u32 = 8945;
-/// Headers of IPv4 and UDP.
-const IP_AND_UDP_BYTES: u64 = 28;
-/// Every link of IPv4 carries this much without cutting (RFC 791 §3.1).
-const MTU_MIN_BYTES: u32 = 576;
 const MOST_BITS_PER_SECOND: f64 = 1e13;
 
 #[cfg(test)]
@@ -223,6 +267,25 @@ mod tests {
         check(StreamProfile::Telemetry, 1500, (312, 1, 1));
         check(StreamProfile::Bulk, 1500, (1472, 741, 1));
         check(StreamProfile::Video, 0, (548, 9819, 1));
+    }
+
+    #[test]
+    fn headers_of_the_sixth_version_of_ip_leave_less_room() {
+        let plan = |profile: StreamProfile, mtu| {
+            let stream = AdvisedStream { network: StreamNetwork::V6, ..profile.stream() };
+            let plan = stream.datagrams(mtu);
+            (plan.payload_bytes, plan.count, plan.fragments)
+        };
+        assert_eq!(plan(StreamProfile::Bulk, 1500), (1452, 752, 1));
+        assert_eq!(plan(StreamProfile::Bulk, 0), (1232, 892, 1));
+        // 8,953 bytes in pieces of 1,448.
+        assert_eq!(plan(StreamProfile::Paper2006, 1500), (8945, 581, 7));
+        // 8,972 bytes fit behind the fourth's headers, 8,952 behind the sixth's.
+        let cut = |network| {
+            let stream = AdvisedStream { network, datagram_bytes: Some(8960), ..StreamProfile::Bulk.stream() };
+            stream.datagrams(9000).fragments
+        };
+        assert_eq!((cut(StreamNetwork::V4), cut(StreamNetwork::V6)), (1, 2));
     }
 
     #[test]

@@ -134,7 +134,7 @@ fn buffer_for(advice: &HostAdvice, name: &'static str, asked_bytes: Option<u64>)
 
 fn path(advice: &HostAdvice) -> Check {
     let plan = advice.stream.datagrams(advice.mtu_bytes);
-    let wanted = plan.payload_bytes + 28;
+    let wanted = plan.payload_bytes + advice.stream.network.header_bytes();
     let seen = advice.answers.path.filter(|path| path.is_confirmed).map(|path| {
         let words = format!("{} B answered in {}", path.bytes, time(path.round_trip.unwrap_or_default()));
         (words, u64::from(path.bytes) >= wanted)

@@ -42,9 +42,14 @@ pub fn device_towards(peer: IpAddr) -> io::Result<Option<String>> {
 pub(super) fn measure_path(peer: IpAddr, at_most: u32) -> io::Result<PathMtu> {
     let mut believed = None;
     let mut next = Some(at_most.max(MTU_MIN_BYTES));
-    for _ in 0..TRIES_MAX {
+    for number in 0..TRIES_MAX {
         let Some(size) = next else { break };
-        let (fate, known) = try_size(peer, size)?;
+        let (mut fate, mut known) = try_size(peer, size)?;
+        if number == 0 && fate == Fate::Silence {
+            // A peer that has just refused many datagrams, as those of another measurement, may refuse this size in a second only.
+            std::thread::sleep(REFUSALS_APART.saturating_sub(PATIENCE));
+            (fate, known) = try_size(peer, size)?;
+        }
         believed = Some(known);
         match fate {
             Fate::Arrived(round_trip) => {
@@ -92,6 +97,8 @@ const MTU_MIN_BYTES: u32 = 576;
 /// As many as there are sizes; hosts refuse about one datagram a second after the first six (`icmp_ratelimit`).
 const TRIES_MAX: usize = 8;
 const PATIENCE: Duration = Duration::from_millis(700);
+/// A little more than the second after which a host that has refused too often refuses again (`icmp_ratelimit`).
+const REFUSALS_APART: Duration = Duration::from_millis(1100);
 const EMSGSIZE: i32 = 90;
 const ENOBUFS: i32 = 105;
 

@@ -2,7 +2,7 @@
 
 use thalweg_host::BusReads;
 
-use super::{Context, Draft};
+use super::{Context, Draft, steering};
 use crate::advice::{AdviceStep, Effect, Setting};
 use crate::figures::{grouped, time, whole};
 use crate::place::{CoalescingKnob, SettingPlace};
@@ -18,7 +18,7 @@ pub(super) fn advise(context: &Context<'_>) -> Vec<Setting> {
     settings.extend(offloads(context, device));
     settings.push(socket_batches(context));
     settings.extend(polling(context, device));
-    settings.extend(steering(context, device));
+    settings.extend(steering::advise(context, device));
     settings.push(bus(context, device));
     settings
 }
@@ -161,7 +161,10 @@ fn ring(context: &Context<'_>, device: &str) -> Setting {
 fn channels(context: &Context<'_>, device: &str) -> Setting {
     let name = format!("{device} channels");
     let draft = Draft::new(
-        format!("one flow uses one queue; more queues than {} processors help nobody", context.system.processors.count),
+        format!(
+            "one flow uses one queue; more queues than {} processors help nobody",
+            context.system.processors.online.len()
+        ),
         "several flows are received by several processors",
     );
     let Some(now) = context.system.nic.as_ref().and_then(|nic| nic.queues) else {
@@ -169,7 +172,7 @@ fn channels(context: &Context<'_>, device: &str) -> Setting {
         return draft.effect(none).keep(&name, None, None);
     };
     let (count, most) = if now.combined_max > 0 { (now.combined, now.combined_max) } else { (now.rx, now.rx_max) };
-    let processors = u32::try_from(context.system.processors.count.max(1)).unwrap_or(u32::MAX);
+    let processors = u32::try_from(context.system.processors.online.len().max(1)).unwrap_or(u32::MAX);
     if count <= processors {
         return draft.keep(&name, Some(format!("{count} of {most}")), None);
     }
@@ -264,38 +267,35 @@ fn polling(context: &Context<'_>, device: &str) -> Vec<Setting> {
         draft.effect(effect.clone().unwrap_or(Effect::Works)).keep(&format!("{device} {entry}"), now, None)
     };
     let mut settings: Vec<Setting> = entries.into_iter().map(advise).collect();
-    let deadline = context.stream.deadline;
-    let busy = Draft::new(
-        format!("for deadlines below 50 µs and with a processor to spare; this one is {}", time(deadline)),
-        "the reader polls the interface instead of sleeping",
-    );
-    let busy = match effect {
-        Some(none) => busy.effect(none),
-        None => busy,
-    };
-    settings.push(busy.keep("SO_BUSY_POLL", None, (deadline.as_micros() < 50).then(|| "50".to_owned())));
+    settings.extend(busy_polling(context, effect.as_ref()));
     settings
 }
 
-fn steering(context: &Context<'_>, device: &str) -> Option<Setting> {
-    let queues = &context.system.device.as_ref()?.receive_queues;
-    let [only] = queues.as_slice() else { return None };
-    let place = SettingPlace::Device { device: device.to_owned(), entry: "queues/rx-0/rps_cpus".to_owned() };
-    let load = context.load();
-    let draft = Draft::new(
-        format!(
-            "one receive queue, {} processors; the stream takes {} of one processor. From 70 % on several flows should be spread",
-            context.system.processors.count,
-            load.map_or("an unknown share".to_owned(), |load| format!("{:.0} %", 100.0 * load))
-        ),
-        "packets of several flows are handled by several processors (softnet_stat, first column)",
-    );
-    let is_loaded = load.is_some_and(|load| load > 0.7) && context.stream.writers > 1;
-    let count = context.system.processors.count;
-    if !is_loaded || !(2..=32).contains(&count) || only.bytes().any(|byte| !matches!(byte, b'0' | b',')) {
-        return Some(draft.keep(&place.to_string(), Some(only.clone()), None));
-    }
-    Some(draft.write(place, Some(only.clone()), format!("{:x}", (1_u64 << count) - 1)))
+/// Polling by a socket, and for all sockets of the host.
+fn busy_polling(context: &Context<'_>, effect: Option<&Effect>) -> [Setting; 3] {
+    let changes = "the reader polls the interface instead of sleeping";
+    let draft = |why: String| {
+        let draft = Draft::new(why, changes);
+        match effect {
+            Some(none) => draft.effect(none.clone()),
+            None => draft,
+        }
+    };
+    let deadline = context.stream.deadline;
+    let is_urgent = deadline.as_micros() < 50;
+    let why = format!("for deadlines below 50 µs and with a processor to spare; this one is {}", time(deadline));
+    let of_socket = draft(why).keep("SO_BUSY_POLL", None, is_urgent.then(|| "50".to_owned()));
+    let of_all = |name: &str| {
+        let draft =
+            draft("it makes every socket of the host poll; a reader that needs it asks by SO_BUSY_POLL".to_owned());
+        let now = context.system.setting(name).map(str::to_owned);
+        if matches!(now.as_deref(), None | Some("0")) {
+            return draft.keep(name, now, None);
+        }
+        let command = format!("sysctl -w {name}=0, unless another program of this host needs it");
+        draft.into_setting(name, now, Some("0".to_owned()), AdviceStep::ByHand { command })
+    };
+    [of_socket, of_all("net.core.busy_read"), of_all("net.core.busy_poll")]
 }
 
 fn bus(context: &Context<'_>, device: &str) -> Setting {

@@ -4,6 +4,7 @@ use super::{Context, Draft};
 use crate::advice::{AdviceStep, Effect, Setting};
 use crate::figures::{grouped, rate, whole};
 use crate::probes::ProbeKind;
+use crate::stream::StreamNetwork;
 
 pub(super) fn advise(context: &Context<'_>) -> Vec<Setting> {
     let mut settings = vec![receive_buffer(context), receive_cap(context), receive_default(context)];
@@ -21,18 +22,19 @@ fn receive_buffer(context: &Context<'_>) -> Setting {
     );
     let granted = context.answers.granted_buffer;
     let cap = receive_cap(context);
-    let effect = match granted {
-        Some(granted) if granted.best_bytes() >= ask => Effect::Works,
-        Some(granted) if matches!(cap.step, AdviceStep::Write { .. }) => Effect::Unknown(format!(
+    let effect = match (too_much(context, ask), granted) {
+        (Some(reason), _) => Effect::NoneHere(reason),
+        (None, Some(granted)) if granted.best_bytes() >= ask => Effect::Works,
+        (None, Some(granted)) if matches!(cap.step, AdviceStep::Write { .. }) => Effect::Unknown(format!(
             "{} B are granted until net.core.rmem_max is raised",
             grouped(granted.best_bytes())
         )),
-        Some(granted) => Effect::NoneHere(format!(
+        (None, Some(granted)) => Effect::NoneHere(format!(
             "only {} B are granted; raise net.core.rmem_max, or pace the writers, or let them keep at most {} B under way",
             grouped(granted.best_bytes()),
             grouped(payload_of(context, granted.best_bytes()))
         )),
-        None => Effect::Unknown("no receive buffer could be asked for".to_owned()),
+        (None, None) => Effect::Unknown("no receive buffer could be asked for".to_owned()),
     };
     let step = match &effect {
         Effect::NoneHere(reason) => AdviceStep::Refused { reason: reason.clone() },
@@ -104,11 +106,16 @@ fn too_much(context: &Context<'_>, ask: u64) -> Option<String> {
     more_than_memory(context).map(|reason| format!("{reason}; {REMEDY}"))
 }
 
-/// Whether the receive buffer takes more of the host's memory than a stream may.
+/// Whether the receive buffer takes more of the memory that there is than a stream may.
 fn more_than_memory(context: &Context<'_>) -> Option<String> {
-    let (needed, memory) = (context.numbers.receive_buffer.value, context.system.memory_bytes?);
+    let needed = context.numbers.receive_buffer.value;
+    let of_host = context.system.memory_bytes.map(|bytes| (bytes, "of memory"));
+    // The kernel counts buffers of sockets against it, and drops what does not fit.
+    let of_group = context.system.group_memory_bytes;
+    let of_group = of_group.map(|bytes| (bytes, "that the control groups of this process may use (memory.max)"));
+    let (memory, whose) = of_host.into_iter().chain(of_group).min_by_key(|(bytes, _)| *bytes)?;
     (needed > memory / MEMORY_DIVISOR)
-        .then(|| format!("{} B are more than a quarter of the {} B of memory", grouped(needed), grouped(memory)))
+        .then(|| format!("{} B are more than a quarter of the {} B {whose}", grouped(needed), grouped(memory)))
 }
 
 fn receive_default(context: &Context<'_>) -> Setting {
@@ -174,14 +181,16 @@ fn option_memory(context: &Context<'_>) -> Setting {
 
 fn fragments(context: &Context<'_>) -> Vec<Setting> {
     let needed = &context.numbers.fragment_memory;
-    let names = ["net.ipv4.ipfrag_high_thresh", "net.ipv4.ipfrag_time", "net.ipv4.ipfrag_low_thresh"];
+    let names = match context.stream.network {
+        StreamNetwork::V4 => ["net.ipv4.ipfrag_high_thresh", "net.ipv4.ipfrag_time", "net.ipv4.ipfrag_low_thresh"],
+        StreamNetwork::V6 => ["net.ipv6.ip6frag_high_thresh", "net.ipv6.ip6frag_time", "net.ipv6.ip6frag_low_thresh"],
+    };
+    let [high_name, time_name, low_name] = names;
     let changes = "datagrams that lack a fragment do not keep out those that are complete (ReasmFails)";
     let now = |name: &str| context.system.setting(name).map(str::to_owned);
     if needed.value == 0 {
-        let none = Effect::NoneHere("this stream's datagrams are not cut".to_owned());
-        let keep =
-            |name: &&str| Draft::new(needed.why.clone(), changes).effect(none.clone()).keep(name, now(name), None);
-        return names.iter().map(keep).collect();
+        let keep = |name: &&str| Draft::new(needed.why.clone(), changes).effect(not_cut()).keep(name, now(name), None);
+        return names.iter().map(keep).chain(disorder(context)).collect();
     }
     // A fragment that has not come within four round trips does not come.
     let wait = whole(4.0 * context.measured.round_trip.as_secs_f64()).max(1);
@@ -192,22 +201,54 @@ fn fragments(context: &Context<'_>) -> Vec<Setting> {
         needed.why,
         grouped(waiting)
     );
-    let time_step = match now("net.ipv4.ipfrag_time") {
+    let time_step = match now(time_name) {
         Some(now) if now == wait.to_string() => AdviceStep::Keep,
-        _ => context.sysctl("net.ipv4.ipfrag_time", &wait.to_string()),
+        _ => context.sysctl(time_name, &wait.to_string()),
     };
-    let time_setting = Draft::new(why.clone(), changes).into_setting(
-        "net.ipv4.ipfrag_time",
-        now("net.ipv4.ipfrag_time"),
-        Some(wait.to_string()),
-        time_step,
-    );
+    let time_setting =
+        Draft::new(why.clone(), changes).into_setting(time_name, now(time_name), Some(wait.to_string()), time_step);
     // The kernel refuses a low threshold above the high one: the high one comes first.
-    let high_setting = context.at_least("net.ipv4.ipfrag_high_thresh", high, Draft::new(why, changes));
+    let high_setting = context.at_least(high_name, high, Draft::new(why, changes));
     let low = high / 4 * 3;
-    let low_setting =
-        context.at_least("net.ipv4.ipfrag_low_thresh", low, Draft::new(format!("3/4 of {} B", grouped(high)), changes));
-    vec![high_setting, low_setting, time_setting]
+    let low_setting = context.at_least(low_name, low, Draft::new(format!("3/4 of {} B", grouped(high)), changes));
+    [high_setting, low_setting, time_setting].into_iter().chain(disorder(context)).collect()
+}
+
+fn not_cut() -> Effect {
+    Effect::NoneHere("this stream's datagrams are not cut".to_owned())
+}
+
+/// How many fragments of a sender may come between two of one datagram before the kernel gives it up; IPv6 has no such rule.
+fn disorder(context: &Context<'_>) -> Option<Setting> {
+    const NAME: &str = "net.ipv4.ipfrag_max_dist";
+    if context.stream.network == StreamNetwork::V6 {
+        return None;
+    }
+    let changes = "datagrams whose fragments come between many others are not given up (ReasmFails)";
+    let now = context.system.number(NAME);
+    let text = now.map(|now| now.to_string());
+    let fragments = context.stream.datagrams(context.measured.mtu_bytes).fragments;
+    if fragments < 2 {
+        let why = context.numbers.fragment_memory.why.clone();
+        return Some(Draft::new(why, changes).effect(not_cut()).keep(NAME, text, None));
+    }
+    let others = u64::from(context.stream.writers).saturating_sub(1);
+    let between = others * fragments;
+    let draft = Draft::new(
+        format!(
+            "{} other writers · {fragments} fragments = {} that may come between two of one datagram; 0 allows any number",
+            grouped(others),
+            grouped(between)
+        ),
+        changes,
+    );
+    if now.is_none_or(|now| now == 0 || between <= now) {
+        return Some(draft.keep(NAME, text, None));
+    }
+    // Without it, fragments of an old datagram may be taken for those of one with the same number: a risk for the owner to weigh.
+    let unknown = Effect::Unknown("only if one host sends for all these writers".to_owned());
+    let command = format!("sysctl -w {NAME}=0, if one host sends for the writers or several paths lead here");
+    Some(draft.effect(unknown).into_setting(NAME, text, Some("0".to_owned()), AdviceStep::ByHand { command }))
 }
 
 /// Twice what a datagram of 64 kB is charged.

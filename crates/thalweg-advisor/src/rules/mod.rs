@@ -5,6 +5,7 @@ mod memory;
 mod paper;
 mod processors;
 mod queues;
+mod steering;
 
 use std::time::Duration;
 
@@ -148,11 +149,11 @@ pub(crate) const ROUND_TRIP_USUAL: Duration = Duration::from_millis(1);
 /// What bpftune(8) changes, by its tuners for buffers, backlog and fragments.
 const TUNED_BY_BPFTUNE: [&str; 8] = [
     "net.core.netdev_budget",
+    "net.core.netdev_budget_usecs",
     "net.core.netdev_max_backlog",
     "net.core.rmem_max",
     "net.core.wmem_max",
     "net.ipv4.ipfrag_high_thresh",
-    "net.ipv4.tcp_rmem",
-    "net.ipv4.tcp_wmem",
     "net.ipv4.udp_mem",
+    "net.ipv6.ip6frag_high_thresh",
 ];

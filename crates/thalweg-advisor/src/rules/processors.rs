@@ -10,7 +10,8 @@ use crate::probes::ProbeKind;
 
 pub(super) fn advise(context: &Context<'_>) -> Vec<Setting> {
     let mut settings = governors(context);
-    settings.extend([wake_ups(context), siblings(context), quota(context), autogroups(context)]);
+    settings.extend([idle(context), wake_ups(context), siblings(context), quota(context)]);
+    settings.extend([autogroups(context), compaction(context)]);
     settings
 }
 
@@ -19,10 +20,19 @@ fn lateness(context: &Context<'_>) -> (Option<Duration>, Duration) {
     (context.answers.wake_ups.map(|late| late.p99), context.stream.deadline / 10)
 }
 
+/// The first half of a sentence on lateness.
+fn late_words(late: Option<Duration>) -> String {
+    late.map_or("lateness was not measured".to_owned(), |late| format!("wake-ups are late by {} (p99)", time(late)))
+}
+
+/// Whether a thread stood still for more than half of the time within which a sample has to be there.
+fn has_long_stall(context: &Context<'_>) -> bool {
+    context.answers.wake_ups.is_some_and(|late| late.worst > context.stream.deadline / 2)
+}
+
 fn governors(context: &Context<'_>) -> Vec<Setting> {
     let (late, bound) = lateness(context);
-    let words = late
-        .map_or("lateness was not measured".to_owned(), |late| format!("wake-ups are late by {} (p99)", time(late)));
+    let words = late_words(late);
     let why = format!("{words}; from a tenth of the deadline on, {}, the clock should not fall", time(bound));
     let changes = "lateness of wake-ups after idle times";
     let governors = &context.system.processors.governors;
@@ -42,6 +52,31 @@ fn governors(context: &Context<'_>) -> Vec<Setting> {
     governors.iter().map(advise).collect()
 }
 
+fn idle(context: &Context<'_>) -> Setting {
+    const NAME: &str = "idle state";
+    let (late, bound) = lateness(context);
+    let draft = Draft::new(
+        format!(
+            "{}; from a tenth of the deadline on, {}, no processor should sleep so deep that it takes more than {HELD_US} µs to wake",
+            late_words(late),
+            time(bound)
+        ),
+        "lateness of wake-ups after idle times, at the price of power",
+    );
+    let Some(deepest) = &context.system.processors.idle else {
+        let none = Effect::NoneHere("this system shows no idle states, as most guests".to_owned());
+        return draft.effect(none).keep(NAME, None, None);
+    };
+    let now = Some(format!("{}, {} to leave", deepest.name, time(Duration::from_micros(deepest.exit_us))));
+    if deepest.exit_us <= HELD_US || late.is_none_or(|late| late <= bound) {
+        return draft.keep(NAME, now, None);
+    }
+    let command = format!(
+        "hold /dev/cpu_dma_latency open with {HELD_US} µs while the stream runs, as the profile network-latency of tuned does"
+    );
+    draft.into_setting(NAME, now, Some(format!("at most {HELD_US} µs")), AdviceStep::ByHand { command })
+}
+
 fn wake_ups(context: &Context<'_>) -> Setting {
     let draft = Draft::new(
         format!(
@@ -53,7 +88,7 @@ fn wake_ups(context: &Context<'_>) -> Setting {
     .shown_by(ProbeKind::WakeUps);
     let late = context.answers.wake_ups;
     let now = late.map(|late| format!("p99 {}, worst {} of {} wake-ups", time(late.p99), time(late.worst), late.count));
-    let is_long = late.is_some_and(|late| late.worst > context.stream.deadline / 2);
+    let is_long = has_long_stall(context);
     let step = if is_long {
         AdviceStep::ByHand {
             command: "chrt -f 20 COMMAND, or LimitRTPRIO= and CPUSchedulingPolicy=fifo in its unit".to_owned(),
@@ -126,7 +161,7 @@ fn autogroups(context: &Context<'_>) -> Setting {
         "how much other sessions delay the reader",
     );
     match now {
-        Some(true) if context.answers.wake_ups.is_some_and(|late| late.worst > context.stream.deadline / 2) => {
+        Some(true) if has_long_stall(context) => {
             let command =
                 "sysctl -w kernel.sched_autogroup_enabled=0, or start the stream by a unit of its own".to_owned();
             draft.into_setting(
@@ -140,6 +175,26 @@ fn autogroups(context: &Context<'_>) -> Setting {
     }
 }
 
+fn compaction(context: &Context<'_>) -> Setting {
+    const NAME: &str = "transparent_hugepage/defrag";
+    let draft = Draft::new(
+        "with always a program that touches new memory waits while the kernel moves pages about to make a huge one",
+        "stalls of the reader when it uses memory for the first time",
+    );
+    let now = context.system.compaction.clone();
+    if now.is_none() {
+        let none = Effect::NoneHere("this kernel shows no huge pages".to_owned());
+        return draft.effect(none).keep(NAME, None, None);
+    }
+    if now.as_deref() == Some("always") && has_long_stall(context) {
+        let command = "echo madvise > /sys/kernel/mm/transparent_hugepage/defrag".to_owned();
+        return draft.into_setting(NAME, now, Some("madvise".to_owned()), AdviceStep::ByHand { command });
+    }
+    draft.keep(NAME, now, None)
+}
+
+/// What tuned(8) holds for networks; shallow idle states are left faster.
+const HELD_US: u64 = 3;
 const PERIOD_SHORT_US: u64 = 10_000;
 /// The kernel refuses a smaller quota (`min_cfs_quota_period`, 1 ms).
 const QUOTA_MIN_US: u64 = 1_000;

@@ -2,16 +2,17 @@
 
 use super::{Context, Draft};
 use crate::advice::{AdviceStep, Effect, Setting};
-use crate::figures::{grouped, whole};
+use crate::figures::{grouped, time, whole};
 use crate::place::{DEFAULT, SettingPlace};
 use crate::probes::ProbeKind;
-use crate::stream::Departing;
+use crate::stream::{Departing, StreamNetwork, StreamProfile};
 use crate::system::reverse_path_filter;
 
 pub(super) fn advise(context: &Context<'_>) -> Vec<Setting> {
-    let mut settings = vec![backlog(context), budget(context)];
+    let mut settings = vec![backlog(context), budget(context), budget_time(context)];
     settings.extend(queue_length(context));
     settings.extend([pacing_rate(context), root_queue(context)].into_iter().flatten());
+    settings.push(marking(context));
     settings.extend(reverse_path(context));
     settings.extend(reserved_ports(context));
     settings.push(memberships(context));
@@ -42,11 +43,16 @@ fn backlog(context: &Context<'_>) -> Setting {
     context.at_least(NAME, packets.max(BACKLOG_USUAL), draft)
 }
 
-fn budget(context: &Context<'_>) -> Setting {
-    const NAME: &str = "net.core.netdev_budget";
+/// How often polling ran out of its budget, in how many seconds, and thus in each.
+fn squeezes(context: &Context<'_>) -> (u64, f64, f64) {
     let squeezed = context.system.counters.get("softnet.time_squeeze");
     let uptime = context.system.uptime_s.unwrap_or(0.0).max(1.0);
-    let each_second = squeezed as f64 / uptime;
+    (squeezed, uptime, squeezed as f64 / uptime)
+}
+
+fn budget(context: &Context<'_>) -> Setting {
+    const NAME: &str = "net.core.netdev_budget";
+    let (squeezed, uptime, each_second) = squeezes(context);
     let draft = Draft::new(
         format!(
             "polling ran out of its budget {} times in {:.0} s, {each_second:.3}/s; from 1/s on twice the kernel's default of 300",
@@ -59,6 +65,32 @@ fn budget(context: &Context<'_>) -> Setting {
     match now {
         Some(_) if each_second > 1.0 => context.at_least(NAME, BUDGET_WIDE, draft),
         _ => draft.keep(NAME, now.map(|now| now.to_string()), None),
+    }
+}
+
+fn budget_time(context: &Context<'_>) -> Setting {
+    const NAME: &str = "net.core.netdev_budget_usecs";
+    let changes = "a round of polling ends by its packets, not by its time (softnet_stat, third column)";
+    let now = context.system.number(NAME);
+    let text = now.map(|now| now.to_string());
+    let Some(cost) = context.measured.packet_cost else {
+        return Draft::new("the cost of a packet could not be measured", changes).keep(NAME, text, None);
+    };
+    let needed = (2 * u128::from(BUDGET_WIDE) * cost.as_nanos()).div_ceil(1000);
+    let needed = u64::try_from(needed).unwrap_or(u64::MAX);
+    let (_, _, each_second) = squeezes(context);
+    let draft = Draft::new(
+        format!(
+            "2 · {BUDGET_WIDE} packets · {} = {} µs, and no more than {} µs; from one exhausted budget a second on, {each_second:.3}/s here",
+            time(cost),
+            grouped(needed),
+            grouped(BUDGET_TIME_MAX_US)
+        ),
+        changes,
+    );
+    match now {
+        Some(_) if each_second > 1.0 => context.at_least(NAME, needed.min(BUDGET_TIME_MAX_US), draft),
+        _ => draft.keep(NAME, text, None),
     }
 }
 
@@ -156,6 +188,26 @@ fn root_queue(context: &Context<'_>) -> Option<Setting> {
     Some(draft.effect(unknown).write(place, now, "fq".to_owned()))
 }
 
+/// The class of the stream's datagrams (RFC 4594 §2.3).
+fn marking(context: &Context<'_>) -> Setting {
+    let (class, command) = match context.stream.profile {
+        StreamProfile::Video | StreamProfile::Paper2006 => ("34 (AF41)", "thalweg video send --dscp 34"),
+        StreamProfile::Telemetry => ("46 (EF)", "--qos transport_priority=46 of the writers"),
+        StreamProfile::Bulk => ("8 (CS1)", "--qos transport_priority=8 of the writers"),
+    };
+    let draft = Draft::new(
+        "control first (46), then video (34), bulk last (8); queues that know Differentiated Services, and Wi-Fi, serve them in this order",
+        "delay and losses beside other traffic",
+    );
+    if context.system.device_name() == "lo" {
+        let none = Effect::NoneHere("loopback has no queue".to_owned());
+        return draft.effect(none).keep("IP_TOS", None, Some(class.to_owned()));
+    }
+    let unknown = Effect::Unknown("only other traffic shows whether the path obeys".to_owned());
+    let step = AdviceStep::ByHand { command: command.to_owned() };
+    draft.effect(unknown).into_setting("IP_TOS", None, Some(class.to_owned()), step)
+}
+
 fn reverse_path(context: &Context<'_>) -> Option<Setting> {
     let device = context.device()?;
     let name = reverse_path_filter(device);
@@ -170,6 +222,10 @@ fn reverse_path(context: &Context<'_>) -> Option<Setting> {
         ),
         "datagrams of hosts with several interfaces are not dropped (IPReversePathFilter)",
     );
+    if context.stream.network == StreamNetwork::V6 {
+        let none = Effect::NoneHere("this stream is carried by the sixth version of IP".to_owned());
+        return Some(draft.effect(none).keep(&name, Some(now.to_string()), None));
+    }
     if context.system.physical_devices < 2 || now.max(of_all) != 1 {
         return Some(draft.keep(&name, Some(now.to_string()), None));
     }
@@ -216,6 +272,8 @@ fn memberships(context: &Context<'_>) -> Setting {
 const BACKLOG_USUAL: u64 = 1000;
 /// Twice the kernel's default; more keeps programs from running.
 const BUDGET_WIDE: u64 = 600;
+/// Polling for longer keeps programs from running that are to read what it brings.
+const BUDGET_TIME_MAX_US: u64 = 20_000;
 const QUEUE_MAX: u64 = 10_000;
 const DDS_PORTS: &str = "7400-7649";
 const DDS_PORTS_FIRST: u32 = 7400;

@@ -31,6 +31,10 @@ pub struct HostSettings {
     pub uptime_s: Option<f64>,
     /// All memory of the host.
     pub memory_bytes: Option<u64>,
+    /// What the control groups of this process leave it of that at most; `None` where none is limited.
+    pub group_memory_bytes: Option<u64>,
+    /// When the kernel moves memory about for a program that asks for a huge page (`transparent_hugepage/defrag`).
+    pub compaction: Option<String>,
     /// Whether this network namespace is the first one, where alone some settings can be changed.
     pub is_first_namespace: Option<bool>,
     /// Whether bpftune(8) runs, which changes some of the same settings all the time.
@@ -69,6 +73,8 @@ impl HostSettings {
             counters: Layers::read(files),
             uptime_s: files.uptime_s(),
             memory_bytes: files.memory_kib().map(|(all, _)| all.saturating_mul(1024)),
+            group_memory_bytes: files.group_memory_bytes(),
+            compaction: files.compaction(),
             is_first_namespace: files.is_first_network_namespace(),
             has_bpftune: files.has_process_named("bpftune"),
         }
@@ -134,10 +140,8 @@ pub(crate) const VIRTUAL: &str = "a virtual machine's interface";
 const WITHOUT_LINK: [&str; 7] = ["dummy", "erspan", "gre", "ifb", "ip6", "sit", "tunl"];
 
 /// Settings that the rules look at.
-const SETTINGS: [&str; 28] = [
+const SETTINGS: [&str; 24] = [
     "kernel.osrelease",
-    "kernel.sched_autogroup_enabled",
-    "kernel.sched_rt_runtime_us",
     "net.core.busy_poll",
     "net.core.busy_read",
     "net.core.default_qdisc",
@@ -148,7 +152,6 @@ const SETTINGS: [&str; 28] = [
     "net.core.rmem_default",
     "net.core.rmem_max",
     "net.core.rps_sock_flow_entries",
-    "net.core.wmem_default",
     "net.core.wmem_max",
     "net.ipv4.conf.all.rp_filter",
     "net.ipv4.igmp_max_memberships",
@@ -158,9 +161,8 @@ const SETTINGS: [&str; 28] = [
     "net.ipv4.ipfrag_low_thresh",
     "net.ipv4.ipfrag_max_dist",
     "net.ipv4.ipfrag_time",
-    "net.ipv4.tcp_rmem",
-    "net.ipv4.tcp_wmem",
     "net.ipv4.udp_mem",
     "net.ipv6.ip6frag_high_thresh",
+    "net.ipv6.ip6frag_low_thresh",
     "net.ipv6.ip6frag_time",
 ];

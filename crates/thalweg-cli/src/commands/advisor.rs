@@ -12,7 +12,7 @@ use thalweg_advisor::{
     HostIdentity, HostPlaces, LiveProbes, NetworkFacts, PlantedProbes, Probes, RevertEnding, Reverted, StreamProfile,
     StreamVerification, UndoLog, apply, device_towards,
 };
-use thalweg_host::may_make_namespaces;
+use thalweg_host::{HostFiles, may_make_namespaces};
 
 use crate::outcome::{Failure, print_either, print_place};
 
@@ -125,7 +125,7 @@ pub struct ApplyOptions {
     pub out: PathBuf,
 
     /// Write the kernel's settings for the next start into FILE (default: /etc/sysctl.d/60-thalweg.conf as root in the first network
-    /// namespace, else none).
+    /// namespace of a system that starts by itself, else none).
     #[arg(long, value_name = "FILE", conflicts_with = "until_restart")]
     pub fragment: Option<PathBuf>,
 
@@ -209,8 +209,7 @@ fn apply_advice(options: &ApplyOptions) -> Result<(), Failure> {
     let mut undo = options.undo.open(&places)?;
     let mut probes = options.stream.probes();
     let advice = options.stream.advise_here(&places, &mut probes)?;
-    let is_first = places.files().is_first_network_namespace().unwrap_or(false);
-    let usual = || (may_make_namespaces() && is_first).then(|| PathBuf::from(FRAGMENT));
+    let usual = || (may_make_namespaces() && has_next_start(places.files())).then(|| PathBuf::from(FRAGMENT));
     let fragment = if options.until_restart { None } else { options.fragment.clone().or_else(usual) };
     let absolute = |path: &Path| std::path::absolute(path).map_err(Failure::from_cause);
     let files = AppliedFiles {
@@ -231,6 +230,12 @@ fn apply_advice(options: &ApplyOptions) -> Result<(), Failure> {
         )));
     }
     Ok(())
+}
+
+/// Whether the settings of this namespace come from files when the system starts: not in other network namespaces, nor in containers that
+/// start a program alone.
+fn has_next_start(files: &HostFiles) -> bool {
+    files.is_first_network_namespace().unwrap_or(false) && files.has_init_system().unwrap_or(false)
 }
 
 fn told(applied: &AppliedAdvice) -> String {
@@ -394,6 +399,8 @@ const FRAGMENT: &str = "/etc/sysctl.d/60-thalweg.conf";
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
+
     use super::*;
 
     #[test]
@@ -415,5 +422,25 @@ mod tests {
         let advice = HostAdvice::make(&stream, &facts, (places.files(), places.nics()), &mut probes).expect("advice");
         let profile = thalweg_lab::profile::Profile::parse(&advice.to_profile()).expect("a profile");
         assert_eq!(profile.participant.receive_buffer_bytes, Some(advice.numbers.receive_buffer_ask()));
+    }
+
+    #[test]
+    fn settings_are_kept_for_the_next_start_only_where_one_reads_them() {
+        let root = std::env::temp_dir().join(format!("thalweg-next-start-{}", std::process::id()));
+        for process in ["self", "1"] {
+            std::fs::create_dir_all(root.join(format!("proc/{process}/ns"))).expect("made");
+            symlink("net:[7]", root.join(format!("proc/{process}/ns/net"))).expect("linked");
+        }
+        symlink("pid:[9]", root.join("proc/self/ns/pid")).expect("linked");
+        let of = |first: &str| {
+            std::fs::write(root.join("proc/1/comm"), first).expect("written");
+            has_next_start(&HostFiles::at(&root))
+        };
+        assert!(!of("sleep\n"), "a container that runs one program");
+        assert!(of("systemd\n"));
+        std::fs::remove_file(root.join("proc/1/ns/net")).expect("removed");
+        symlink("net:[8]", root.join("proc/1/ns/net")).expect("linked");
+        assert!(!of("systemd\n"), "another network namespace");
+        std::fs::remove_dir_all(&root).expect("removed");
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! The child processes are this test program again, inside a namespace.
 
+use std::net::UdpSocket;
 use std::path::PathBuf;
 
 use thalweg_advisor::{
@@ -91,6 +92,7 @@ fn a_path_is_as_wide_as_its_narrowest_end() {
     run_in(&near, "live::inside_the_path_is_narrow");
     far.link("set narrow0 mtu 9000").expect("set");
     run_in(&near, "live::inside_the_path_is_wide");
+    run_in(&near, "live::inside_the_path_is_wide_after_many_refusals");
 }
 
 fn width() -> (u32, bool) {
@@ -110,6 +112,18 @@ fn inside_the_path_is_narrow() {
 #[test]
 fn inside_the_path_is_wide() {
     if is_inside() {
+        assert_eq!(width(), (9000, true));
+    }
+}
+
+#[test]
+fn inside_the_path_is_wide_after_many_refusals() {
+    if is_inside() {
+        let socket = UdpSocket::bind("0.0.0.0:0").expect("bound");
+        // As a measurement of pacing sends them; the peer refuses six at once, and then one a second.
+        for _ in 0..60 {
+            socket.send_to(&[0; 1000], "10.77.4.2:9").expect("sent");
+        }
         assert_eq!(width(), (9000, true));
     }
 }

@@ -42,7 +42,7 @@ fn check(machine: &str, profile: StreamProfile, device: &str) -> HostAdvice {
 }
 
 #[track_caller]
-fn find<'a>(advice: &'a HostAdvice, name: &str) -> &'a Setting {
+pub fn find<'a>(advice: &'a HostAdvice, name: &str) -> &'a Setting {
     advice.settings.iter().find(|setting| setting.name == name).unwrap_or_else(|| panic!("no advice on {name}"))
 }
 

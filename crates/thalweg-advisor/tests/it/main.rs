@@ -4,5 +4,7 @@ mod applying;
 mod killed;
 mod live;
 mod machines;
+mod rules;
 mod stalls;
 mod tree;
+mod worsening;

@@ -28,6 +28,13 @@ impl Tree {
         &self.0
     }
 
+    /// Writes a file of the machine, with the folders around it.
+    pub fn set(&self, path: &str, text: &str) {
+        let file = self.0.join(path);
+        fs::create_dir_all(file.parent().expect("a folder")).expect("made");
+        fs::write(file, format!("{text}\n")).expect("written");
+    }
+
     /// Everything that a machine is set to: without the undo file, and without what no setting decides.
     pub fn contents(&self) -> BTreeMap<PathBuf, String> {
         let mut found = BTreeMap::new();

@@ -2,7 +2,7 @@
 
 use crate::program::{Running, command, run};
 
-const COMMANDS: [&[&str]; 64] = [
+const COMMANDS: [&[&str]; 74] = [
     &[],
     &["pub"],
     &["sub"],
@@ -66,6 +66,16 @@ const COMMANDS: [&[&str]; 64] = [
     &["coap", "discover"],
     &["coap", "bridge"],
     &["coap", "load"],
+    &["video"],
+    &["video", "send"],
+    &["video", "recv"],
+    &["video", "analyse"],
+    &["video", "sdp"],
+    &["advisor"],
+    &["advisor", "advise"],
+    &["advisor", "apply"],
+    &["advisor", "verify"],
+    &["advisor", "revert"],
     &["help", "pub"],
 ];
 
@@ -160,6 +170,7 @@ fn wrong_usage_is_told_with_the_way_out() {
         &["lab", "run", "paper5", "--key", "x"],
         &["'--key'", "Options of `thalweg lab run paper5`: --quick, --full"],
     );
+    check(&["advisor", "advise", "--profile", "vidio"], &["'vidio'", "'video'", "telemetry"]);
     check(&["sbu", "t"], &["sub"]);
 }
 

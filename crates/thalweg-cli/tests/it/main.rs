@@ -1,5 +1,6 @@
 //! The `thalweg` program as its users see it: processes, pipes, signals, exit codes.
 
+mod advisor;
 mod agents;
 mod benchmark;
 mod chart;
@@ -35,6 +36,9 @@ mod topic_publish;
 mod topics;
 mod traffic;
 mod video;
+mod video_figures;
+mod video_late;
+mod video_losses;
 mod video_options;
 mod view;
 mod why;

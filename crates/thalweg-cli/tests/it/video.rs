@@ -1,10 +1,7 @@
 //! `video` with both ends, over loopback.
 
-use std::net::{SocketAddr, UdpSocket};
+use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -12,7 +9,7 @@ use serde_json::Value;
 use crate::program::{PATIENCE, Running, Said, command, run, tag};
 
 /// The picture of these tests: so slow that a machine with other work drops no frame.
-const SIZE: [&str; 4] = ["--size", "320x180", "--rate", "2"];
+pub const SIZE: [&str; 4] = ["--size", "320x180", "--rate", "2"];
 
 const SENT: [&str; 19] = [
     "cpu_seconds",
@@ -76,7 +73,7 @@ impl Drop for Folder {
 }
 
 /// An address of loopback with an even port that is free, as the next one is.
-fn address() -> String {
+pub fn address() -> String {
     for _ in 0..1000 {
         let port = UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a port").port() & !1;
         if [port, port + 1].iter().all(|port| UdpSocket::bind(("127.0.0.1", *port)).is_ok()) {
@@ -87,14 +84,14 @@ fn address() -> String {
 }
 
 /// Starts a receiver and waits until it hears.
-fn receiver(address: &str, options: &[&str]) -> Running {
+pub fn receiver(address: &str, options: &[&str]) -> Running {
     let running = Running::start(command(&[&["video", "recv"], options].concat()));
     wait_for_listener(address);
     running
 }
 
 /// Waits until somebody hears at an address of loopback.
-fn wait_for_listener(address: &str) {
+pub fn wait_for_listener(address: &str) {
     let port: u16 = address.rsplit(':').next().and_then(|port| port.parse().ok()).expect("a port");
     let socket = format!(":{port:04X} ");
     let deadline = Instant::now() + PATIENCE;
@@ -105,18 +102,18 @@ fn wait_for_listener(address: &str) {
 }
 
 /// Sends from one process to the other; returns what both said, the sender first.
-fn stream(address: &str, send: &[&str], receive: &[&str]) -> [Said; 2] {
+pub fn stream(address: &str, send: &[&str], receive: &[&str]) -> [Said; 2] {
     let receiver = receiver(address, receive);
     let sent = run(&[&["video", "send", "--to", address], send].concat());
     [sent, receiver.finish()]
 }
 
-fn json(said: &Said) -> Value {
+pub fn json(said: &Said) -> Value {
     serde_json::from_str(&said.stdout).unwrap_or_else(|error| panic!("{error}: {}\n{}", said.stdout, said.stderr))
 }
 
 #[track_caller]
-fn figure(figures: &Value, name: &str) -> f64 {
+pub fn figure(figures: &Value, name: &str) -> f64 {
     figures[name].as_f64().unwrap_or_else(|| panic!("{name} in {figures}"))
 }
 
@@ -424,100 +421,6 @@ fn files_that_cannot_be_used_are_named() {
     check(&["recv", "--sdp", &sdp], "refused");
     check(&["recv", "--bind", "192.0.2.1:5004", "--sink", "file:/nonexistent/x.y4m"], "/nonexistent/x.y4m");
     check(&["recv", "--bind", "192.0.2.1:5004"], "cannot receive");
-}
-
-/// A host between sender and receiver that loses every 17th packet of the picture, and tells how many those were.
-struct Relay {
-    lost: Arc<AtomicU64>,
-    stop: Arc<AtomicBool>,
-    threads: Vec<JoinHandle<()>>,
-}
-
-impl Relay {
-    /// Passes packets from `here` on to `to`, and RTCP of the next ports in both directions.
-    fn start(here: &str, to: &str) -> Relay {
-        let above = |address: &str| {
-            let address: SocketAddr = address.parse().expect("an address");
-            SocketAddr::new(address.ip(), address.port() + 1)
-        };
-        let (media, control) = (UdpSocket::bind(here).expect("free"), UdpSocket::bind(above(here)).expect("free"));
-        let (lost, stop) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
-        for socket in [&media, &control] {
-            socket.set_read_timeout(Some(Duration::from_millis(50))).expect("set");
-        }
-        let (to, receiver): (SocketAddr, SocketAddr) = (to.parse().expect("an address"), above(to));
-        let (losing, stopped) = (Arc::clone(&lost), Arc::clone(&stop));
-        let pictures = std::thread::spawn(move || {
-            let (mut buffer, mut count) = ([0; 65_536], 0_u64);
-            while !stopped.load(Ordering::Relaxed) {
-                let Ok((octets, _)) = media.recv_from(&mut buffer) else { continue };
-                // Repetitions have payload type 97.
-                let is_picture = buffer[1] & 0x7f == 96;
-                count += u64::from(is_picture);
-                if is_picture && count % 17 == 5 {
-                    losing.fetch_add(1, Ordering::Relaxed);
-                } else {
-                    media.send_to(&buffer[..octets], to).expect("sent");
-                }
-            }
-        });
-        let stopped = Arc::clone(&stop);
-        let reports = std::thread::spawn(move || {
-            let (mut buffer, mut sender) = ([0; 65_536], None);
-            while !stopped.load(Ordering::Relaxed) {
-                let Ok((octets, from)) = control.recv_from(&mut buffer) else { continue };
-                if from == receiver {
-                    sender.map(|sender| control.send_to(&buffer[..octets], sender));
-                } else {
-                    sender = Some(from);
-                    control.send_to(&buffer[..octets], receiver).expect("sent");
-                }
-            }
-        });
-        Relay { lost, stop, threads: vec![pictures, reports] }
-    }
-
-    /// Ends it; returns how many packets it lost.
-    fn finish(mut self) -> u64 {
-        self.stop.store(true, Ordering::Relaxed);
-        self.threads.drain(..).for_each(|thread| thread.join().expect("no panic"));
-        self.lost.load(Ordering::Relaxed)
-    }
-}
-
-/// A stream through a relay: what both ends say, and how many packets the relay lost.
-fn lossy_stream(send: &[&str], receive: &[&str]) -> ([Said; 2], u64) {
-    let (between, end) = (address(), address());
-    let relay = Relay::start(&between, &end);
-    let receiver = receiver(&end, &[&["--bind", &end, "--playout-frames", "3", "--json"], &SIZE[..], receive].concat());
-    let sent = run(&[&["video", "send", "--to", &between, "--frames", "6", "--json"], &SIZE[..], send].concat());
-    ([sent, receiver.finish()], relay.finish())
-}
-
-#[test]
-fn lost_packets_come_again_and_are_counted_as_often_as_they_were_lost() {
-    let ([sent, received], lost) = lossy_stream(&[], &[]);
-    let (sent, received) = (json(&sent.expect_code(0)), json(&received.expect_code(0)));
-    assert!(lost > 10, "{lost}");
-    assert_eq!((figure(&received, "packets_recovered"), figure(&received, "packets_lost")), (lost as f64, 0.0));
-    assert_eq!(received["layers"]["wire_gaps"], lost);
-    assert_eq!(figure(&received, "frames_complete"), figure(&sent, "frames_sent"), "{received}");
-    assert!(figure(&sent, "packets_resent") >= lost as f64, "{sent}");
-}
-
-#[test]
-fn without_repair_lost_packets_are_lost_and_the_exit_code_says_so() {
-    let ([sent, received], lost) = lossy_stream(&[], &["--repair", "off", "--conceal", "drop"]);
-    sent.expect_code(0);
-    let received = received.expect_code(1);
-    assert!(received.stderr.contains(&format!("{lost} packets were lost")), "{}", received.stderr);
-    let figures = json(&received);
-    assert_eq!(
-        (figure(&figures, "packets_lost"), figure(&figures, "frames_complete")),
-        (lost as f64, 0.0),
-        "{figures}"
-    );
-    assert_eq!(figures["law"]["holds"], true, "a loss breaks no law");
 }
 
 #[test]

@@ -3,6 +3,8 @@
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
+
 use crate::program::{PATIENCE, Running, TestFolder, command, run};
 
 /// The description that these options write.
@@ -307,6 +309,25 @@ fn options_of_a_stream_to_be_made_are_refused_beside_one_to_explain() {
         }
     }
     check_refused(&["sdp", "--explain", "x.sdp", "--interface", "lo"], "cannot be used with");
+}
+
+#[test]
+fn a_sender_tells_how_evenly_its_packets_leave_where_it_is_asked() {
+    let hearer = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let to = format!("127.0.0.1:{}", port_of(&hearer));
+    let send = ["--size", "320x180", "--rate", "10", "--mtu", "1500", "--frames", "5", "--json"];
+    let told = |more: &[&str]| -> Value {
+        let said = run(&[&["video", "send", "--to", &to], &send[..], more].concat()).expect_code(0);
+        serde_json::from_str(&said.stdout).expect("one object")
+    };
+    let burst = |figures: &Value| figures["burst_max"].as_u64().unwrap_or_else(|| panic!("{figures}"));
+    assert_eq!(told(&[]).get("burst_max"), None);
+    let lan = told(&["--conformance", "--batching", "lan"]);
+    assert!((101..=106).contains(&burst(&lan)), "two messages of 53 packets leave at once: {lan}");
+    assert_eq!((&lan["pacing"], &lan["frames_measured"]), (&Value::Null, &5.into()));
+    let one_by_one = told(&["--conformance", "--batching", "1"]);
+    assert!(burst(&one_by_one) < 50, "{one_by_one}");
+    assert_eq!(one_by_one["kinds"].as_array().map(Vec::len), Some(3));
 }
 
 /// Whether a process has its handlers of SIGINT and of SIGTERM, signal 15, which is the later one.

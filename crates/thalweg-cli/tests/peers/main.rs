@@ -3,6 +3,7 @@
 //! These tests need programs that a toolchain does not bring, so cargo leaves them out: `cargo xtask test` sets them up and
 //! runs them.
 
+mod advisor;
 mod bursts;
 mod capture;
 mod coap;

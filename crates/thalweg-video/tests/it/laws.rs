@@ -10,15 +10,15 @@ use thalweg_video::rfc4175::Packing;
 
 use crate::world::{Shown, Weather, World, format};
 
-const SMALL: (u16, u16) = (64, 36);
-const FORMS: [(Packing, usize); 4] =
+pub const SMALL: (u16, u16) = (64, 36);
+pub const FORMS: [(Packing, usize); 4] =
     [(Packing::Equal, 110), (Packing::Equal, 400), (Packing::Blocks, 420), (Packing::Fill, 377)];
-const SCANS: [Scan; 3] = [Scan::Progressive, Scan::Interlaced, Scan::SegmentedFrame];
+pub const SCANS: [Scan; 3] = [Scan::Progressive, Scan::Interlaced, Scan::SegmentedFrame];
 const POLICIES: [Concealment; 4] =
     [Concealment::Previous, Concealment::Interpolate, Concealment::Flag, Concealment::Drop];
 
 /// Each pixel group is that of the frame sent, or one that the policy allows, and only in lines that say so.
-fn check_pixels(world: &World, shown: &Shown) {
+pub fn check_pixels(world: &World, shown: &Shown) {
     let format = world.format;
     let policy = world.receiver.config().concealment;
     let (line_octets, group) = (format.line_octets(), usize::from(format.pixels().group().octets));

@@ -53,12 +53,12 @@ impl FrameSink for Checking {
 }
 
 /// A free address of this host.
-fn free() -> SocketAddr {
+pub fn free() -> SocketAddr {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.local_addr().unwrap()
 }
 
-fn receive_options(format: VideoFormat, bind: SocketAddr) -> ReceiveOptions {
+pub fn receive_options(format: VideoFormat, bind: SocketAddr) -> ReceiveOptions {
     // The machine may stall for longer than two frames of this rate.
     let config = ReceiverConfig { playout: 7 * format.frame_time(), ..ReceiverConfig::new(format) };
     let mut options = ReceiveOptions::new(bind, config).unwrap();
@@ -70,7 +70,7 @@ fn receive_options(format: VideoFormat, bind: SocketAddr) -> ReceiveOptions {
     options
 }
 
-fn send_options(to: SocketAddr) -> SendOptions {
+pub fn send_options(to: SocketAddr) -> SendOptions {
     let mut options = SendOptions::new(to).unwrap();
     options.control = ControlPort::Multiplexed;
     options.mtu = Some(1500);
@@ -80,7 +80,7 @@ fn send_options(to: SocketAddr) -> SendOptions {
 }
 
 /// Runs both ends until the sender leaves.
-fn exchange(
+pub fn exchange(
     frames: u64,
     sink: &mut dyn FrameSink,
     receive: &ReceiveOptions,

@@ -70,6 +70,21 @@ fn check_frames(heard: &Heard, format: VideoFormat, first_timestamp: u32) -> u64
 }
 
 #[test]
+fn frames_that_leave_at_once_follow_each_other() {
+    let tiny = VideoFormat::new(PixelFormat::Yuv422Bits8, (64, 36), FrameRate::NTSC, Scan::Progressive).unwrap();
+    let (report, heard, _) = exchange(tiny, 20, ControlPort::Next, |_| (), |_| None);
+    assert!(report.sender.packets_sent / 20 <= 16, "a frame is one batch: {report:?}");
+    let (first, all) = heard.packets.split_first().unwrap();
+    let lateness = |packet: &Packet| {
+        let due = Duration::from_micros(u64::from(packet.timestamp.wrapping_sub(first.timestamp)) * 100 / 9);
+        packet.arrived.since(first.arrived).saturating_sub(due)
+    };
+    let late = all.iter().filter(|packet| packet.marker && lateness(packet) > Duration::from_millis(8)).count();
+    // A machine may stall.
+    assert!(heard.frames.len() == 20 && late <= 2, "{late} frames late of {}", heard.frames.len());
+}
+
+#[test]
 fn frames_arrive_as_the_source_made_them_in_paced_batches() {
     let format = small(Scan::Progressive);
     let (report, heard, options) = exchange(format, 10, ControlPort::Next, |_| (), |_| None);

@@ -101,9 +101,20 @@ enum Traffic {
     Nack(Vec<u16>),
 }
 
+/// When the receiver is there.
+#[derive(Debug, Default)]
+pub struct Attendance {
+    /// Datagrams of the stream that come before it.
+    pub missed: usize,
+    /// When the first datagram came that it heard.
+    pub begun: Option<Instant>,
+}
+
 /// A frame that was presented, and the one presented before it.
 pub struct Shown {
     pub picture: ReceivedPicture,
+    /// When it was presented.
+    pub at: Instant,
     pub sent: Arc<[u8]>,
     pub before: Option<PictureOctets>,
 }
@@ -113,6 +124,7 @@ pub struct World {
     pub sender: VideoSender,
     pub receiver: VideoReceiver,
     pub now: Instant,
+    pub attendance: Attendance,
     weather: [Weather; 2],
     rng: Rng,
     traffic: BinaryHeap<Reverse<(Instant, u64, Traffic)>>,
@@ -159,6 +171,7 @@ impl World {
             sender: VideoSender::new(plan, sender).unwrap(),
             receiver: VideoReceiver::new(config).unwrap(),
             now: Instant::from_nanos(1 << 40),
+            attendance: Attendance::default(),
             weather: [Weather::default(); 2],
             rng: Rng::new(seed),
             traffic: BinaryHeap::new(),
@@ -280,7 +293,9 @@ impl World {
     fn deliver(&mut self, traffic: Traffic) {
         match traffic {
             Traffic::Nack(numbers) => self.sender.handle_nack(numbers),
+            Traffic::Media(..) if self.attendance.missed > 0 => self.attendance.missed -= 1,
             Traffic::Media(path, datagram) => {
+                self.attendance.begun = self.attendance.begun.or(Some(self.now));
                 let packet = RtpPacket::parse(&datagram).unwrap();
                 let is_stream = packet.header.payload_type != RETRANSMISSION;
                 let (low, payload) = match is_stream {
@@ -304,7 +319,7 @@ impl World {
         while let Some(picture) = self.receiver.poll_frame(self.now) {
             let before = self.shown.last().map(|shown| shown.picture.octets.clone());
             let sent = self.sent.get(&picture.timestamp).expect("a frame of this time was sent").clone();
-            self.shown.push(Shown { picture, sent, before });
+            self.shown.push(Shown { picture, at: self.now, sent, before });
         }
     }
 }

@@ -7,7 +7,7 @@ mod queues;
 mod relay;
 
 pub(crate) use pair::{HostPair, MarkedShare, pair_addresses};
-pub(crate) use relay::{Relay, RelayOrder, work};
+pub(crate) use relay::{Relay, RelayOrder, RelayedStream, work};
 
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -102,6 +102,16 @@ impl Hosts {
 
     /// Starts the process that joins the links, where they are not joined by a bridge; `chance` decides what it does to which frame.
     pub(crate) fn relay(&self, launcher: &Launcher, chance: u64) -> Result<Option<Relay>, LabError> {
+        self.relay_of_stream(launcher, chance, None)
+    }
+
+    /// The same, which counts the packets of a stream apart.
+    pub(crate) fn relay_of_stream(
+        &self,
+        launcher: &Launcher,
+        chance: u64,
+        stream: Option<RelayedStream>,
+    ) -> Result<Option<Relay>, LabError> {
         let Switch::Relay(impairment) = &self.link.switch else { return Ok(None) };
         let order = RelayOrder {
             ports: (0..self.hosts.len() as u32).map(port).collect(),
@@ -109,6 +119,7 @@ impl Hosts {
             rate_mbit: self.link.rate_mbit,
             queue: self.link.queue,
             chance,
+            stream,
         };
         Relay::start(&launcher.within_namespace(self.switch.name()), order).map(Some)
     }

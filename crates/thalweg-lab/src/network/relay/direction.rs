@@ -22,6 +22,42 @@ pub(super) struct Counts {
     pub(super) forwarded: u64,
     /// Copies that found a full queue behind the impairment.
     pub(super) refused: u64,
+    /// Packets of the stream that the relay looks at.
+    pub(super) stream: StreamCounts,
+}
+
+/// Packets of a stream, each once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct StreamCounts {
+    /// Those that came.
+    pub(super) seen: u64,
+    /// Those that were lost by chance.
+    pub(super) dropped: u64,
+    /// Those that were lost between two that passed, which is what a receiver can know of.
+    pub(super) gaps: u64,
+    /// Those that were lost since the last one that passed.
+    since_last: u64,
+}
+
+impl StreamCounts {
+    /// Counts packets that pass.
+    pub(super) fn note_passed(&mut self, packets: u64) {
+        if packets == 0 {
+            return;
+        }
+        if self.seen > self.dropped {
+            self.gaps += self.since_last;
+        }
+        self.seen += packets;
+        self.since_last = 0;
+    }
+
+    /// Counts packets that were lost by chance.
+    pub(super) fn note_dropped(&mut self, packets: u64) {
+        self.seen += packets;
+        self.dropped += packets;
+        self.since_last += packets;
+    }
 }
 
 /// The way from one host to another: the k-th frame meets the same fate whenever chance is the same.
@@ -43,27 +79,27 @@ impl<Frame: Clone> Direction<Frame> {
         Direction { impairment, chance, is_in_burst: false, latest_ns: 0, held: None, counts: Counts::default() }
     }
 
-    /// Decides what becomes of a frame; `out` gets each copy that passes with its time of arrival. Only of a lost one `data` counts the
-    /// samples.
+    /// Decides what becomes of a frame, and returns whether it passes; `out` gets each copy with its time of arrival. Only of a lost one
+    /// `data` counts the samples.
     pub(super) fn handle_frame(
         &mut self,
         now_ns: u64,
         frame: Frame,
         data: impl FnOnce(&Frame) -> u64,
         out: &mut Vec<(u64, Frame)>,
-    ) {
+    ) -> bool {
         self.counts.seen += 1;
         if self.draw_loss() {
             self.counts.dropped += 1;
             self.counts.dropped_data += data(&frame);
-            return;
+            return false;
         }
         let at_ns = self.arrival(now_ns);
         let is_twice = self.chance.chance(self.impairment.duplicate);
         // Only one at a time can wait: the next frame passes in any case.
         if self.chance.chance(self.impairment.reorder) && self.held.is_none() {
             self.held = Some((at_ns + HOLD.as_nanos() as u64, frame));
-            return;
+            return true;
         }
         out.push((at_ns, frame.clone()));
         if is_twice {
@@ -74,6 +110,7 @@ impl<Frame: Clone> Direction<Frame> {
             self.counts.reordered += 1;
             out.push((at_ns, overtaken));
         }
+        true
     }
 
     /// Lets a frame pass that only the delay concerns, and that draws no chance.
@@ -157,6 +194,28 @@ mod tests {
         assert_eq!(data + counts.dropped_data, 5_000);
         assert_eq!(pass(impairment.clone(), 7, 10_000).0, frames, "chance is repeated");
         assert_ne!(pass(impairment, 8, 10_000).0, frames, "another chance is another one");
+    }
+
+    #[test]
+    fn gaps_of_a_stream_lie_between_two_packets_that_passed() {
+        let mut counts = StreamCounts::default();
+        counts.note_dropped(2);
+        counts.note_passed(1);
+        counts.note_dropped(1);
+        counts.note_passed(0);
+        counts.note_dropped(1);
+        assert_eq!((counts.seen, counts.dropped, counts.gaps), (5, 4, 0), "nobody knows yet that there is more");
+        counts.note_passed(3);
+        counts.note_dropped(1);
+        assert_eq!((counts.seen, counts.dropped, counts.gaps), (9, 5, 2));
+    }
+
+    #[test]
+    fn what_a_frame_is_said_to_meet_is_what_it_meets() {
+        let mut direction = Direction::new(Impairment { loss: 0.2, ..Impairment::default() }, 3);
+        let mut out = Vec::new();
+        let passed = (0..1_000).filter(|number| direction.handle_frame(0, *number, |_| 0, &mut out)).count();
+        assert_eq!((out.len(), direction.counts.dropped), (passed, 1_000 - passed as u64));
     }
 
     #[test]

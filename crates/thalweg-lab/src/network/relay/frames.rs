@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use super::RelayedStream;
+
 type Mac = [u8; 6];
 
 /// At which port which station was heard last.
@@ -42,15 +44,55 @@ pub(super) fn user_data(frame: &[u8]) -> u64 {
 
 /// The payload of the datagram to an odd port.
 fn datagram_to_users(frame: &[u8]) -> Option<&[u8]> {
+    datagram(frame).filter(|(port, _)| port % 2 == 1).map(|(_, payload)| payload)
+}
+
+/// Destination port and payload of the datagram that begins in a frame (from its Ethernet header on).
+fn datagram(frame: &[u8]) -> Option<(u16, &[u8])> {
     let packet = frame.get(14..)?;
     let header_bytes = usize::from(packet.first()? & 0x0f) * 4;
     let fragment = u16::from_be_bytes(*packet.get(6..)?.first_chunk()?) & 0x1fff;
     let is_udp = frame.get(12..14)? == IPV4 && *packet.get(9)? == UDP && fragment == 0;
     let datagram = packet.get(header_bytes..)?;
     let port = u16::from_be_bytes(*datagram.get(2..)?.first_chunk()?);
-    datagram.get(8..).filter(|_| is_udp && port % 2 == 1)
+    datagram.get(8..).filter(|_| is_udp).map(|payload| (port, payload))
 }
 
+/// Packets of the stream in a frame, before which stands what the kernel tells of it (`prefix`, a `struct virtio_net_hdr`). Segments that
+/// it did not split are a packet each; repetitions, reports and all other traffic are none.
+pub(super) fn stream_packets(prefix: &[u8], frame: &[u8], stream: RelayedStream) -> u64 {
+    let Some((_, payload)) = datagram(frame).filter(|(port, _)| *port == stream.port) else { return 0 };
+    let segment_bytes = joined_segment_bytes(prefix).unwrap_or(payload.len()).max(1);
+    let is_meant = |packet: &&[u8]| packet.get(1).is_some_and(|second| second & 0x7f == stream.payload_type);
+    payload.chunks(segment_bytes).filter(is_meant).count() as u64
+}
+
+/// Whether a frame (from its Ethernet header on) says that the sender of the stream leaves (RFC 3550 §6.6). Who loses it waits for a silence
+/// longer than most runs, which says nothing of what is measured.
+pub(super) fn is_farewell(frame: &[u8], stream: RelayedStream) -> bool {
+    let control = stream.port.checked_add(1);
+    let Some((_, mut rest)) = datagram(frame).filter(|(port, _)| Some(*port) == control) else { return false };
+    while let Some([_, packet_type, words @ ..]) = rest.first_chunk::<4>() {
+        if *packet_type == BYE {
+            return true;
+        }
+        let bytes = 4 * (usize::from(u16::from_be_bytes(*words)) + 1);
+        rest = rest.get(bytes..).unwrap_or_default();
+    }
+    false
+}
+
+/// The packet type of RTCP.
+const BYE: u8 = 203;
+
+/// Payload bytes of each datagram but the last in a frame that holds several.
+fn joined_segment_bytes(prefix: &[u8]) -> Option<usize> {
+    let bytes = u16::from_ne_bytes(*prefix.get(4..)?.first_chunk()?);
+    (*prefix.get(1)? == JOINED_DATAGRAMS && bytes > 0).then_some(bytes.into())
+}
+
+/// `VIRTIO_NET_HDR_GSO_UDP_L4` of linux/virtio_net.h.
+const JOINED_DATAGRAMS: u8 = 5;
 const IPV4: [u8; 2] = [0x08, 0x00];
 const ARP: [u8; 2] = [0x08, 0x06];
 const UDP: u8 = 17;
@@ -76,6 +118,18 @@ mod tests {
         [[destination; 6], [source; 6]].concat()
     }
 
+    /// A datagram to a port, or a fragment of one.
+    fn packet(port: u16, fragment: u16, payload: &[u8]) -> Vec<u8> {
+        let mut out = frame(2, 4);
+        out.extend_from_slice(&[8, 0, 0x45, 0, 0, 0, 0, 0]);
+        out.extend_from_slice(&fragment.to_be_bytes());
+        out.extend_from_slice(&[64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 0, 9]);
+        out.extend_from_slice(&port.to_be_bytes());
+        out.extend_from_slice(&[0, 0, 0, 0]);
+        out.extend_from_slice(payload);
+        out
+    }
+
     #[test]
     fn known_stations_get_their_frames_alone_and_groups_reach_all() {
         let mut stations = Stations::default();
@@ -97,16 +151,6 @@ mod tests {
 
     #[test]
     fn user_data_is_what_samples_to_an_odd_port_are() {
-        let packet = |port: u16, fragment: u16, payload: &[u8]| {
-            let mut out = frame(2, 4);
-            out.extend_from_slice(&[8, 0, 0x45, 0, 0, 0, 0, 0]);
-            out.extend_from_slice(&fragment.to_be_bytes());
-            out.extend_from_slice(&[64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 0, 9]);
-            out.extend_from_slice(&port.to_be_bytes());
-            out.extend_from_slice(&[0, 0, 0, 0]);
-            out.extend_from_slice(payload);
-            out
-        };
         let sample = |number: u32| message_with_sample(number)[RTPS_HEADER_BYTES..].to_vec();
         let three = [message_with_sample(7), sample(8), sample(9)].concat();
         // An acknowledgement, and a timestamp.
@@ -120,5 +164,43 @@ mod tests {
         for length in 0..whole.len() {
             assert!(user_data(&whole[..length]) <= 3);
         }
+    }
+
+    #[test]
+    fn a_farewell_is_found_behind_reports_at_the_port_of_control() {
+        let stream = RelayedStream { port: 5_004, payload_type: 96 };
+        let report = [&[0x80, 201, 0, 1][..], &[0; 4]].concat();
+        let farewell = [&[0x81, 203, 0, 1][..], &[0; 4]].concat();
+        let last = [&report[..], &farewell].concat();
+        assert!(is_farewell(&packet(5_005, 0, &last), stream) && is_farewell(&packet(5_005, 0, &farewell), stream));
+        assert!(!is_farewell(&packet(5_005, 0, &report), stream), "a report");
+        assert!(!is_farewell(&packet(5_004, 0, &last), stream), "the port of packets");
+        assert!(!is_farewell(&packet(0, 0, &last), RelayedStream { port: u16::MAX, ..stream }), "no port follows");
+        let whole = packet(5_005, 0, &last);
+        let shortest = (0..=whole.len()).find(|length| is_farewell(&whole[..*length], stream));
+        assert_eq!(shortest, Some(whole.len() - 4), "its header is enough");
+    }
+
+    #[test]
+    fn packets_of_a_stream_are_those_of_its_port_and_payload_type() {
+        let stream = RelayedStream { port: 5_004, payload_type: 96 };
+        let (single, joined) = ([0; 10], [[0, 5, 0, 0], [0; 4]].concat());
+        let count = |prefix: &[u8], frame: &[u8]| stream_packets(prefix, frame, stream);
+        let rtp = |second: u8| [&[0x80, second][..], &[0; 18]].concat();
+        // The marker stands beside the payload type; 97 is a repetition, 200 a report.
+        for (second, expect) in [(96, 1), (0x80 | 96, 1), (97, 0), (200, 0)] {
+            assert_eq!(count(&single, &packet(5_004, 0, &rtp(second))), expect, "{second}");
+        }
+        assert_eq!(count(&single, &packet(5_005, 0, &rtp(96))), 0, "the port of reports");
+        assert_eq!(count(&single, &packet(5_004, 185, &rtp(96))), 0, "a later fragment");
+        assert_eq!(count(&single, &[frame(0xff, 2), vec![8, 6]].concat()), 0, "address resolution");
+        let three = packet(5_004, 0, &[rtp(96), rtp(97), rtp(96)[..7].to_vec()].concat());
+        let prefix = [&joined[..4], &20_u16.to_ne_bytes()[..], &[0; 4]].concat();
+        assert_eq!(count(&prefix, &three), 2, "one of three is a repetition");
+        assert_eq!(count(&single, &three), 1, "a datagram as long");
+        for length in 0..three.len() {
+            assert!(count(&prefix, &three[..length]) <= 2);
+        }
+        assert_eq!(count(&[], &three), 1);
     }
 }

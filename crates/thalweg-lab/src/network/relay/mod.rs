@@ -30,6 +30,17 @@ pub(crate) struct RelayOrder {
     pub(crate) queue: Duration,
     /// Seed of all its decisions.
     pub(crate) chance: u64,
+    /// Whose packets count apart.
+    pub(crate) stream: Option<RelayedStream>,
+}
+
+/// A stream of RTP. The farewell of its sender is delayed and never lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RelayedStream {
+    /// The port of UDP that its datagrams go to.
+    pub(crate) port: u16,
+    /// The payload type of its packets. Repetitions have another one.
+    pub(crate) payload_type: u8,
 }
 
 /// Later messages to it.
@@ -61,7 +72,8 @@ impl Relay {
         self.hear().map(drop)
     }
 
-    /// Its counters since the beginning: `relay.hostA-hostB.dropped` and so on.
+    /// Its counters since the beginning: `relay.hostA-hostB.dropped` and so on; `stream_seen`, `stream_dropped` and `stream_gaps` (lost
+    /// between two that passed) count packets of the stream alone.
     pub(crate) fn counters(&mut self) -> Result<Layers, LabError> {
         self.worker.send(&RelayCommand::Count)?;
         self.hear()

@@ -8,10 +8,10 @@ use std::rc::Rc;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use thalweg_transport::frames::{FramePort, FrameSent};
 
-use super::RelayOrder;
 use super::direction::{Counts, Direction};
-use super::frames::{Stations, is_of_address_resolution, user_data};
+use super::frames::{Stations, is_farewell, is_of_address_resolution, stream_packets, user_data};
 use super::line::Line;
+use super::{RelayOrder, RelayedStream};
 use crate::error::LabError;
 use crate::host::{Layers, monotonic_nanos};
 use crate::scenario::Impairment;
@@ -63,6 +63,8 @@ pub(super) struct RelaySwitch {
     serial: u64,
     impairment: Impairment,
     chance: u64,
+    /// The stream whose packets count apart.
+    stream: Option<RelayedStream>,
     buffer: Vec<u8>,
     passed: Vec<(u64, Frame)>,
 }
@@ -86,6 +88,7 @@ impl RelaySwitch {
             serial: 0,
             impairment: order.impairment.clone(),
             chance: order.chance,
+            stream: order.stream,
             buffer: vec![0; FRAME_BYTES_MAX],
             passed: Vec::new(),
         })
@@ -142,21 +145,25 @@ impl RelaySwitch {
     }
 
     fn handle_frame(&mut self, from: usize, bytes: usize) {
-        let Some(ethernet) = self.buffer[..bytes].get(FramePort::PREFIX_BYTES..) else { return };
+        let Some((prefix, ethernet)) = self.buffer[..bytes].split_at_checked(FramePort::PREFIX_BYTES) else { return };
         let Some(at_ns) = self.ports[from].uplink.handle_frame(monotonic_nanos(), ethernet.len()) else {
             self.ports[from].overflowed += 1;
             return;
         };
         let targets = self.stations.handle_frame(from, self.ports.len(), ethernet);
-        let is_exempt = is_of_address_resolution(ethernet);
+        let is_exempt =
+            is_of_address_resolution(ethernet) || self.stream.is_some_and(|stream| is_farewell(ethernet, stream));
+        let packets = self.stream.map_or(0, |stream| stream_packets(prefix, ethernet, stream));
         let frame: Frame = Rc::from(&self.buffer[..bytes]);
         for to in targets.filter(|to| *to != from) {
             let data = |frame: &Frame| frame.get(FramePort::PREFIX_BYTES..).map_or(0, user_data);
             let direction = &mut self.directions[from][to];
             if is_exempt {
                 direction.handle_exempt(at_ns, Rc::clone(&frame), &mut self.passed);
+            } else if direction.handle_frame(at_ns, Rc::clone(&frame), data, &mut self.passed) {
+                direction.counts.stream.note_passed(packets);
             } else {
-                direction.handle_frame(at_ns, Rc::clone(&frame), data, &mut self.passed);
+                direction.counts.stream.note_dropped(packets);
             }
             self.depart(from, to);
         }
@@ -229,7 +236,7 @@ fn directions(ports: usize, impairment: &Impairment, chance: u64) -> Vec<Vec<Dir
     (0..ports).map(|_| row()).collect()
 }
 
-fn named_counts(counts: &Counts) -> [(&'static str, u64); 7] {
+fn named_counts(counts: &Counts) -> [(&'static str, u64); 10] {
     [
         ("seen", counts.seen),
         ("dropped", counts.dropped),
@@ -238,6 +245,9 @@ fn named_counts(counts: &Counts) -> [(&'static str, u64); 7] {
         ("reordered", counts.reordered),
         ("forwarded", counts.forwarded),
         ("refused", counts.refused),
+        ("stream_seen", counts.stream.seen),
+        ("stream_dropped", counts.stream.dropped),
+        ("stream_gaps", counts.stream.gaps),
     ]
 }
 

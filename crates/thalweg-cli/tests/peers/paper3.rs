@@ -45,7 +45,7 @@ fn runs(result: &Value) -> Vec<&Value> {
 fn a_part_of_probes_has_a_report_and_agrees_with_its_raw_data() {
     let result = small("rtt");
     let runs = runs(&result);
-    assert_eq!(runs.len(), 12, "two sizes, six settings");
+    assert_eq!(runs.len(), 10, "two sizes, five settings");
     assert!(runs.iter().all(|run| run["trips"]["mean_us"].as_f64() > Some(0.0)), "{runs:?}");
 }
 
@@ -57,7 +57,9 @@ fn a_picture_is_shown_on_a_shaped_link_with_classes() {
     for cell in cells.iter().filter(|cell| cell["cell"]["traffic"]["shared"]["picture"].is_object()) {
         let run = &cell["runs"][0];
         assert!(run["picture"]["frames_shown"].as_u64() > Some(0), "{cell}");
-        assert!(run["trips"]["p50_us"].as_f64() > Some(0.0), "{cell}");
+        // A question that a full queue drops is waited for longer than the run lasts.
+        let may_wait = cell["cell"]["label"].as_str().is_some_and(|label| label.ends_with("one queue"));
+        assert!(may_wait || run["trips"]["p50_us"].as_f64() > Some(0.0), "{cell}");
     }
 }
 
@@ -67,5 +69,27 @@ fn a_picture_travels_by_rtp_and_as_topics() {
     for run in runs(&result) {
         assert!(run["picture"]["frames_shown"].as_u64() > Some(0), "{run}");
         assert!(run["receiver_load"].is_null() || run["receiver_load"]["mean"].as_f64() >= Some(0.0), "{run}");
+    }
+    let cells = result["cells"].as_array().expect("cells");
+    let is_topic = |cell: &&Value| cell["cell"]["label"].as_str().is_some_and(|label| label.contains("topic"));
+    let (topics, by_rtp): (Vec<&Value>, Vec<&Value>) = cells.iter().partition(is_topic);
+    assert_eq!((topics.len(), by_rtp.len()), (4, 2));
+    for cell in topics {
+        assert!(cell["runs"][0]["picture"]["latency_p99_us"].as_f64() > Some(0.0), "{cell}");
+        assert!(cell["runs"][0]["relayed"].is_null(), "its packets are no RTP: {cell}");
+    }
+    // The receiver's counts, which `lab verify` has checked, are set beside those of the relay, where one in a hundred gets lost.
+    let relayed: Vec<&Value> =
+        by_rtp.iter().map(|cell| &cell["runs"][0]["relayed"]).filter(|one| one.is_object()).collect();
+    let [relayed] = relayed[..] else { panic!("one of two goes over the relay: {relayed:?}") };
+    let count = |name: &str| relayed[name].as_u64().unwrap_or_else(|| panic!("no {name}: {relayed}"));
+    assert!(count("dropped") > 0 && count("gaps") <= count("dropped") && count("sent") >= count("seen"), "{relayed}");
+    assert!(count("received") + count("dropped") <= count("seen"), "{relayed}");
+    if count("elsewhere") == 0 {
+        assert_eq!(
+            (count("received") + count("dropped"), count("missing")),
+            (count("seen"), count("gaps")),
+            "{relayed}"
+        );
     }
 }

@@ -3,12 +3,13 @@
 use std::cmp::Ordering;
 
 use super::answers::{CPU, Figure, LATENCY_P99, LOST, SHOWN, find};
-use super::cell::{HdtvCell, HdtvPart, PictureBatching, PictureEnds, PictureRate, STANDARD_MTU, TOPIC_LOSS};
+use super::cell::{HdtvCell, HdtvPart, OtherWork, PictureBatching, PictureEnds, PictureRate, STANDARD_MTU, TOPIC_LOSS};
 use super::peer::VideoPeer;
 use super::plan::JUMBO_MTU;
 use super::result::{HdtvCellRuns, Paper3Result};
 use super::study::BOTH_ENDS;
-use crate::figures::{percent, rounded};
+use super::truth::RelayTruth;
+use crate::figures::{grouped, percent, rounded};
 use crate::statistics::{Interval, median_interval, sides};
 use crate::study::StudyRun;
 
@@ -83,9 +84,15 @@ fn measured(result: &Paper3Result) -> Vec<Measured> {
     let jumbo = peer(own, JUMBO_MTU);
     let all = [
         alone("CPU of both ends, MTU 1500, batching lan", once, (CPU, 0.25), percent),
-        alone("CPU of both ends, MTU 9000", jumbo, (CPU, 0.15), percent),
+        alone("CPU of both ends, MTU 9000, batching lan", own_cell(result, is_jumbo), (CPU, 0.15), percent),
+        alone("CPU of both ends, MTU 9000, batching wide", jumbo, (CPU, 0.15), percent),
         alone("CPU of both ends, 59.94 Hz, MTU 1500, batching lan", twice, (CPU, 0.5), percent),
         ratio("CPU of both ends by GStreamer's, MTU 1500, batching lan", peer(gstreamer, STANDARD_MTU).zip(once), 0.3),
+        ratio(
+            "CPU of both ends by GStreamer's, MTU 1500, batching wide",
+            peer(gstreamer, STANDARD_MTU).zip(standard),
+            0.3,
+        ),
         ratio(
             "CPU of a reliable topic by RTP's, MTU 9000, 1 % of the frames lost",
             topic(own).zip(topic(PictureEnds::ReliableTopic)),
@@ -123,22 +130,45 @@ fn counted(result: &Paper3Result) -> Vec<Bound> {
     };
     let peer = |mtu| of_ends(result, HdtvPart::Peers, PictureEnds::Thalweg, (mtu, 0.0));
     let topic = of_ends(result, HdtvPart::Topics, PictureEnds::ReliableTopic, (JUMBO_MTU, TOPIC_LOSS));
+    let long = own_cell(result, HdtvCell::is_long);
+    let beside = long.and_then(|cell| cell.cell.traffic.picture()).map_or(OtherWork::EachCpu, |case| case.beside);
     let all = [
         nothing_lost("alone, MTU 1500", peer(STANDARD_MTU)),
         nothing_lost("alone, MTU 9000", peer(JUMBO_MTU)),
+        nothing_lost("alone, MTU 9000, batching lan", own_cell(result, is_jumbo)),
         nothing_lost("59.94 Hz, MTU 1500, batching lan", own_cell(result, is_twice)),
-        nothing_lost(
-            "five minutes beside a busy program for each CPU, MTU 1500",
-            own_cell(result, |cell| cell.is_long()),
-        ),
+        nothing_lost(&format!("five minutes beside {beside}, MTU 1500"), long),
         whole(
             "frames whole from the first one shown on, 5 % lost and repaired",
             own_cell(result, |cell| cell.link.loss > 0.0),
             0.999,
         ),
         whole("frames whole as a reliable topic, 1 % lost", topic, 1.0),
+        like_the_relay("counters equal the relay's, 5 % lost", own_cell(result, |cell| cell.link.loss > 0.0)),
     ];
     all.into_iter().flatten().collect()
+}
+
+/// Whether the receiver counted, run by run, what the relay let pass and lost.
+fn like_the_relay(what: &str, cell: Option<&HdtvCellRuns>) -> Option<Bound> {
+    let truths: Vec<RelayTruth> = cell?.runs.iter().filter_map(|run| run.relayed).collect();
+    let known: Vec<&RelayTruth> = truths.iter().filter(|truth| truth.is_known()).collect();
+    let sum = |count: fn(&RelayTruth) -> u64| grouped(known.iter().map(|truth| count(truth)).sum());
+    (!truths.is_empty()).then(|| Bound {
+        what: what.to_owned(),
+        limit: "received = passed, missed = lost in between".to_owned(),
+        here: format!(
+            "{} received of {} passed, {} missed of {} lost in between; {} of {} runs tell",
+            sum(|truth| truth.received),
+            sum(RelayTruth::passed),
+            sum(|truth| truth.missing),
+            sum(|truth| truth.gaps),
+            known.len(),
+            truths.len()
+        ),
+        runs: known.len(),
+        is_kept: (!known.is_empty()).then(|| truths.iter().all(|truth| truth.check().is_ok())),
+    })
 }
 
 /// The cell of a part with these ends on a link of this MTU and loss.
@@ -159,7 +189,16 @@ fn is_twice(cell: &HdtvCell) -> bool {
 }
 
 fn is_once(cell: &HdtvCell) -> bool {
-    !is_twice(cell) && cell.traffic.picture().is_some_and(|case| case.batching == PictureBatching::Lan)
+    is_lan_of(cell, STANDARD_MTU) && !is_twice(cell)
+}
+
+fn is_jumbo(cell: &HdtvCell) -> bool {
+    is_lan_of(cell, JUMBO_MTU)
+}
+
+fn is_lan_of(cell: &HdtvCell, mtu: u32) -> bool {
+    let is_lan = cell.traffic.picture().is_some_and(|case| case.batching == PictureBatching::Lan);
+    is_lan && cell.link.mtu_bytes == mtu
 }
 
 /// The largest figure of all runs.

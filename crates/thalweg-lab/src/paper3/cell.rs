@@ -171,6 +171,11 @@ pub enum HdtvTraffic {
 }
 
 impl HdtvTraffic {
+    /// Whether it is a probe's alone.
+    pub(super) fn is_probe(&self) -> bool {
+        matches!(self, HdtvTraffic::Udp { .. } | HdtvTraffic::Tcp { .. } | HdtvTraffic::RoundTrips { .. })
+    }
+
     /// Its picture, where it has one.
     pub fn picture(&self) -> Option<PictureCase> {
         match self {
@@ -296,6 +301,18 @@ pub enum OtherWork {
     None,
     /// A program without an end for each processor, at the same priority.
     EachCpu,
+    /// A compiler for each processor, again and again, at the same priority.
+    Compiler,
+}
+
+impl fmt::Display for OtherWork {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            OtherWork::None => "nothing else",
+            OtherWork::EachCpu => "a busy program for each CPU",
+            OtherWork::Compiler => "a compiler for each CPU",
+        })
+    }
 }
 
 /// The processors of both ends.
@@ -340,7 +357,10 @@ impl HdtvCell {
         let is_own = |case: PictureCase| matches!(case.ends, PictureEnds::Thalweg | PictureEnds::ReliableTopic);
         match self.part {
             HdtvPart::Bounds => true,
-            HdtvPart::Topics => self.link.loss >= TOPIC_LOSS && self.traffic.picture().is_some_and(is_own),
+            HdtvPart::Topics => {
+                let is_meant = self.link.loss >= TOPIC_LOSS && self.link.mtu_bytes > STANDARD_MTU;
+                is_meant && self.traffic.picture().is_some_and(is_own)
+            }
             _ => false,
         }
     }

@@ -164,6 +164,8 @@ fn words(text: &str) -> Vec<String> {
 
 /// The port of the picture; hosts of a run have nothing else.
 pub(super) const PORT: u16 = 5_004;
+/// The payload type of Thalweg's pictures, whose repetitions have the next one; other programs are told the same.
+pub(super) const PAYLOAD_TYPE: u8 = 96;
 /// Assured forwarding of video (RFC 4594 §4.5: AF41).
 pub(super) const CODE_POINT: u8 = 34;
 /// A receiver whose sender does not say that it leaves ends by itself.

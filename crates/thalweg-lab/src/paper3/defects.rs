@@ -19,6 +19,8 @@ pub(super) const FIGURE_2: (f64, f64) = (5.1, 1.86);
 pub(super) const FIGURE_3: (f64, f64) = (3.3, 3.9);
 /// Figure 4: the most of several streams, in Gbit/s.
 pub(super) const FIGURE_4: f64 = 6.6;
+/// Figure 6: the timers in microseconds with the lowest round trip.
+pub(super) const FIGURE_6_US: std::ops::RangeInclusive<u32> = 100..=400;
 /// Time between the paper's packets in microseconds.
 pub(super) const PAPER_SPACING_US: f64 = 57.8;
 /// Share of the packets that the untuned receiver lost, and its load.

@@ -75,7 +75,8 @@ pub struct PictureFigures {
     pub schedule_jitter_us: Option<f64>,
     /// 99th percentile of the time between frames, in microseconds.
     pub interval_p99_us: Option<f64>,
-    /// 99th percentile of the time from first to last packet of a frame, in microseconds.
+    /// 99th percentile of a frame's latency in microseconds: by RTP from its first packet to its last one, as a topic from its
+    /// publication to its arrival.
     pub latency_p99_us: Option<f64>,
     /// Messages that found the receive buffer full.
     pub buffer_drops: u64,
@@ -106,12 +107,14 @@ impl HdtvRecord {
             sender_load: load(ProcessRole::PictureSender),
             receiver_load: load(ProcessRole::PictureReceiver),
             losses,
+            relayed: self.truth(),
             refused: self.refused.clone(),
             conditions: self.conditions.clone(),
         })
     }
 
-    fn end(&self, role: ProcessRole) -> Option<&EndRecord> {
+    /// The program of this role.
+    pub(super) fn end(&self, role: ProcessRole) -> Option<&EndRecord> {
         self.ends.iter().find(|end| end.role == role)
     }
 
@@ -176,6 +179,7 @@ impl HdtvRecord {
                 law([count("/law/received"), count("/law/recovered")], count("/law/lost"), count("/law/expected"))?;
             }
         }
+        self.truth().map_or(Ok(()), |truth| truth.check())?;
         self.figures().map(drop)
     }
 }
@@ -238,6 +242,11 @@ fn topic_picture(due: u64, received: &Value) -> Result<PictureFigures, String> {
     let times = times.iter().filter_map(Value::as_u64).map(|at| at as f64 / 1e9);
     let shown: Vec<(f64, u64)> = times.zip(1..).collect();
     let summary = Summary::of(&frame_windows(&shown));
+    // Older records have none.
+    let latencies = received["latency_us"].as_array().map_or(&[][..], Vec::as_slice);
+    let mut latencies: Vec<f64> = latencies.iter().filter_map(Value::as_f64).collect();
+    latencies.sort_by(f64::total_cmp);
+    let rank = (latencies.len() as f64 * 0.99).ceil() as usize;
     Ok(PictureFigures {
         frames_due: due,
         frames_complete: Some(count("frames_complete")?),
@@ -245,6 +254,7 @@ fn topic_picture(due: u64, received: &Value) -> Result<PictureFigures, String> {
         lost: if expected > 0 { lost as f64 / expected as f64 } else { 1.0 },
         fps_mean: summary.as_ref().map(|one| one.mean),
         fps_sd: summary.filter(|one| one.count > 1).map(|one| one.standard_deviation),
+        latency_p99_us: rank.checked_sub(1).map(|index| latencies[index]),
         ..PictureFigures::default()
     })
 }

@@ -18,6 +18,7 @@ mod defects;
 mod end;
 mod figures;
 mod findings;
+mod load;
 mod moderation;
 mod peer;
 mod plan;
@@ -27,6 +28,7 @@ mod run;
 mod site;
 mod study;
 mod topics;
+mod truth;
 
 pub use cell::{
     CpuPlacement, HdtvCell, HdtvPart, HdtvTraffic, Isolation, LinkSetting, LinkShape, OtherWork, PictureBatching,
@@ -40,6 +42,7 @@ pub use result::{HdtvCellRuns, HdtvRun, Paper3Result};
 pub use site::HdtvSite;
 pub(crate) use study::HdtvStudy;
 pub(crate) use topics::{TopicOrder, publish_picture, subscribe_picture};
+pub use truth::RelayTruth;
 
 #[cfg(test)]
 mod tests;

@@ -74,7 +74,7 @@ impl fmt::Display for VideoPeer {
 }
 
 /// What a program prints, or why it does not.
-fn said(program: &str, words: &[&str]) -> Result<String, String> {
+pub(super) fn said(program: &str, words: &[&str]) -> Result<String, String> {
     let output = Command::new(program).args(words).stdin(Stdio::null()).output();
     let output = output.map_err(|error| format!("{program}: {error}"))?;
     if !output.status.success() {

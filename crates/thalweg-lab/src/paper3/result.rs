@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::cell::HdtvCell;
 use super::figures::{EndLoad, PictureFigures, StreamShown, TripsShown};
 use super::plan::Paper3Plan;
+use super::truth::RelayTruth;
 use crate::host::Conditions;
 use crate::preset::PresetResult;
 use crate::study::CellResult;
@@ -32,6 +33,9 @@ pub struct HdtvRun {
     pub receiver_load: Option<EndLoad>,
     /// What the layers of the receiving host counted as lost, by counter.
     pub losses: Vec<(String, u64)>,
+    /// What the relay knows of a picture by RTP; missing without a relay.
+    #[serde(default)]
+    pub relayed: Option<RelayTruth>,
     /// Settings that were refused.
     pub refused: Vec<String>,
     /// Other load on the machine.

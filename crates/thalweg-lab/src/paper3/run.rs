@@ -8,18 +8,18 @@ use serde::{Deserialize, Serialize};
 use thalweg_host::{Namespace, monotonic_nanos};
 
 use super::cell::{
-    CpuPlacement, HdtvCell, HdtvTraffic, Isolation, LinkShape, OtherWork, PictureCase, PictureEnds, ReceiveModeration,
-    Segmenting,
+    CpuPlacement, HdtvCell, HdtvTraffic, Isolation, LinkShape, PictureCase, PictureEnds, ReceiveModeration, Segmenting,
 };
 use super::commands::{self, PictureWay};
 use super::end::{EndRecord, LOOK_PERIOD, ProcessRole, RunningEnd, Speech};
+use super::load::OtherPrograms;
 use super::moderation;
 use super::peer::VideoPeer;
 use super::plan::Paper3Plan;
 use super::topics::TopicOrder;
 use crate::error::LabError;
 use crate::host::{Conditions, ConditionsWatch, HostFiles, Layers};
-use crate::network::{HostPair, Hosts, MarkedShare, Relay, pair_addresses};
+use crate::network::{HostPair, Hosts, MarkedShare, Relay, RelayedStream, pair_addresses};
 use crate::perf::ProbeEnd;
 use crate::process::{Launcher, Stop, Supervised};
 use crate::scenario::{Impairment, LinkPlan, Switch};
@@ -44,6 +44,9 @@ pub(crate) struct HdtvRecord {
     pub(super) ends: Vec<EndRecord>,
     /// Counters of the sending and of the receiving host, both from zero.
     pub(super) layers: [Layers; 2],
+    /// Counters of the relay, where there is one.
+    #[serde(default)]
+    pub(super) relay: Layers,
     /// Settings that were refused.
     pub(super) refused: Vec<String>,
     pub(super) conditions: Conditions,
@@ -55,13 +58,14 @@ pub(crate) struct HdtvRecord {
 /// The hosts could not be made, a program failed, with its reason; or the user asked to stop.
 pub(super) fn make(cell: &HdtvCell, round: u32, chance: u64, stage: &Stage<'_>) -> Result<HdtvRecord, LabError> {
     let watch = ConditionsWatch::start(HostFiles::here());
-    let hosts = RunHosts::new(cell, chance, stage)?;
+    let mut hosts = RunHosts::new(cell, chance, stage)?;
     let origin_ns = monotonic_nanos();
     let performance = Performance { cell, stage, hosts: &hosts, files: HostFiles::here(), origin_ns };
     let (ends, layers) = performance.play()?;
-    let refused = hosts.refused.clone();
+    let relay = hosts.relay_counters()?;
+    let refused = std::mem::take(&mut hosts.refused);
     drop(hosts);
-    Ok(HdtvRecord { cell: cell.clone(), round, origin_ns, ends, layers, refused, conditions: watch.finish() })
+    Ok(HdtvRecord { cell: cell.clone(), round, origin_ns, ends, layers, relay, refused, conditions: watch.finish() })
 }
 
 /// The two hosts of a run.
@@ -76,7 +80,7 @@ enum Joined {
     Directly(HostPair),
     /// The relay ends before its hosts.
     Relayed {
-        _relay: Option<Box<Relay>>,
+        relay: Option<Box<Relay>>,
         hosts: Hosts,
     },
 }
@@ -103,9 +107,9 @@ impl RunHosts {
             let impairment = Impairment { loss: link.loss, coalesce, ..Impairment::default() };
             let plan = LinkPlan { mtu_bytes: link.mtu_bytes, switch: Switch::Relay(impairment), ..LinkPlan::default() };
             let hosts = Hosts::new(2, &plan)?;
-            let mut relay = hosts.relay(stage.launcher, chance)?;
+            let mut relay = hosts.relay_of_stream(stage.launcher, chance, stream_of(cell))?;
             relay.as_mut().map_or(Ok(()), Relay::begin)?;
-            Joined::Relayed { _relay: relay.map(Box::new), hosts }
+            Joined::Relayed { relay: relay.map(Box::new), hosts }
         } else {
             let pair = HostPair::new(link.mtu_bytes)?;
             if link.segmenting != Segmenting::Device {
@@ -132,6 +136,14 @@ impl RunHosts {
         Ok(RunHosts { residents, joined, refused })
     }
 
+    /// What the relay counted so far; nothing without one.
+    fn relay_counters(&mut self) -> Result<Layers, LabError> {
+        match &mut self.joined {
+            Joined::Relayed { relay: Some(relay), .. } => relay.counters(),
+            Joined::Relayed { .. } | Joined::Directly(_) => Ok(Layers::default()),
+        }
+    }
+
     /// The program on a host: 0 sends, 1 receives.
     fn launcher(&self, stage: &Stage<'_>, index: usize) -> Result<Launcher, LabError> {
         Ok(stage.launcher.within_namespace(self.joined.host(index)?.name()))
@@ -141,6 +153,12 @@ impl RunHosts {
         // A resident has a number, as a child of this process.
         self.residents.each_ref().map(|one| Layers::read_of(files, one.id().unwrap_or_default()))
     }
+}
+
+/// The packets of a picture by our RTP, which the relay counts.
+fn stream_of(cell: &HdtvCell) -> Option<RelayedStream> {
+    let is_own = cell.traffic.picture().is_some_and(|case| case.ends == PictureEnds::Thalweg);
+    is_own.then_some(RelayedStream { port: commands::PORT, payload_type: commands::PAYLOAD_TYPE })
 }
 
 fn limit(pair: &HostPair, shape: LinkShape, mtu_bytes: u32) -> Result<(), LabError> {
@@ -231,7 +249,7 @@ impl Performance<'_> {
     }
 
     fn play_picture(&self, case: PictureCase) -> Result<Played, LabError> {
-        let _busy = self.start_other_work(case.beside)?;
+        let _others = OtherPrograms::start(case.beside, self.stage.plan.site.cpus)?;
         let folder = TemporaryFolder::new()?;
         let (sender, receiver) = self.start_picture(case, None, &folder)?;
         self.play_to_the_end(vec![sender], vec![receiver])
@@ -321,16 +339,6 @@ impl Performance<'_> {
         Ok(end)
     }
 
-    fn start_other_work(&self, work: OtherWork) -> Result<Vec<Supervised>, LabError> {
-        let count = if work == OtherWork::EachCpu { self.stage.plan.site.cpus } else { 0 };
-        let start = |_| {
-            let mut shell = std::process::Command::new("/bin/sh");
-            shell.args(["-c", "while :; do :; done"]);
-            Supervised::spawn(shell, &[], "busy program")
-        };
-        (0..count).map(start).collect()
-    }
-
     /// Observes all programs until those that end by themselves have, and lets the others take what is still under way.
     fn play_to_the_end(&self, mut leaving: Vec<RunningEnd>, mut staying: Vec<RunningEnd>) -> Result<Played, LabError> {
         let deadline = Instant::now() + Duration::from_secs_f64(self.cell.seconds) + END_PATIENCE;
@@ -386,11 +394,18 @@ impl TemporaryFolder {
 
 impl Drop for TemporaryFolder {
     fn drop(&mut self) {
-        // What cannot be removed now is left to the system's own tidying.
-        let _ = std::fs::remove_dir_all(&self.0);
+        // A program that was ended may write for a moment more. What cannot be removed then is left to the system's own tidying.
+        for _ in 0..REMOVALS_MAX {
+            if std::fs::remove_dir_all(&self.0).is_ok() {
+                return;
+            }
+            std::thread::sleep(LOOK_PERIOD);
+        }
     }
 }
 
+/// How often a folder is tried to be removed.
+const REMOVALS_MAX: u32 = 20;
 const GSTREAMER: &str = "gst-launch-1.0";
 const FFMPEG: &str = "ffmpeg";
 /// What GStreamer's fakesink says of each buffer.

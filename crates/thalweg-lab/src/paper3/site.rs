@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use thalweg_host::{Environment, HostFiles, NetworkDevice, may_make_namespaces};
 
+use super::load;
+
 /// What a machine offers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -13,6 +15,9 @@ pub struct HdtvSite {
     pub has_namespaces: bool,
     /// Names of NICs, which this preset leaves alone.
     pub nics: Vec<String>,
+    /// The version of the compiler of C, `cc`, which computes beside a picture for minutes; missing where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compiler: Option<String>,
 }
 
 impl HdtvSite {
@@ -23,6 +28,7 @@ impl HdtvSite {
             cpus: Environment::read().cores,
             has_namespaces: may_make_namespaces(),
             nics: nics.map(|device| device.name).collect(),
+            compiler: load::compiler(),
         }
     }
 }

@@ -129,7 +129,7 @@ mod tests {
     use crate::preset::checks::{check_refused, check_text};
 
     fn plan() -> Paper3Plan {
-        Paper3Plan::new(Length::Usual, 7, HdtvSite { cpus: 2, has_namespaces: true, nics: Vec::new() })
+        Paper3Plan::new(Length::Usual, 7, HdtvSite { cpus: 2, has_namespaces: true, nics: Vec::new(), compiler: None })
     }
 
     #[test]

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::end::{EndRecord, ProcessRole};
 use super::figures::frame_windows;
+use super::presentation::places::Place;
 use super::run::HdtvRecord;
 use super::*;
 use crate::host::{Conditions, Environment, Layers};
@@ -12,13 +13,18 @@ use crate::preset::{ContenderFacts, PresetPlan, page, to_text};
 use crate::study::CellResult;
 use thalweg_testing::pages::{check_html, check_offline};
 
+fn site() -> HdtvSite {
+    HdtvSite { cpus: 2, has_namespaces: true, nics: Vec::new(), compiler: Some("cc 12.2".to_owned()) }
+}
+
 fn plan(form: Length) -> Paper3Plan {
-    Paper3Plan::new(form, 1, HdtvSite { cpus: 2, has_namespaces: true, nics: Vec::new() })
+    Paper3Plan::new(form, 1, site())
 }
 
 #[test]
 fn both_forms_fit_their_time_and_have_every_part() {
-    for (form, most) in [(Length::Usual, 117 * 60), (Length::Quick, 480)] {
+    // Eight of the 117 minutes are left for runs that are repeated.
+    for (form, most) in [(Length::Usual, 109 * 60), (Length::Quick, 480)] {
         let plan = plan(form);
         let cells = plan.cells();
         let all: f64 = cells.iter().map(|cell| f64::from(plan.runs_of(cell)) * plan.seconds_of(cell)).sum();
@@ -63,6 +69,7 @@ fn record(cell: HdtvCell, said: [Value; 2]) -> HdtvRecord {
         origin_ns: 0,
         ends: vec![end(ProcessRole::PictureSender, sent), end(ProcessRole::PictureReceiver, received)],
         layers: [Layers::default(), Layers::default()],
+        relay: Layers::default(),
         refused: Vec::new(),
         conditions: Conditions { seconds: 10.0, ..Conditions::default() },
     }
@@ -168,6 +175,10 @@ fn bounds_are_kept_where_the_runs_surely_lie_below_them() {
     let cpu = "CPU of both ends, MTU 1500, batching lan";
     assert_eq!(told(vec![lan(0.1, whole)]), [(cpu.to_owned(), Some(true))], "what has no runs has no row");
     assert_eq!(of(&told(vec![lan(0.2, whole)]), cpu), Some(false));
+    let jumbo = |load| bounded(HdtvPart::Bounds, "batching lan, MTU 9000", load, whole);
+    let cpu_of_jumbo = "CPU of both ends, MTU 9000, batching lan";
+    assert_eq!(of(&told(vec![jumbo(0.07)]), cpu_of_jumbo), Some(true));
+    assert_eq!(of(&told(vec![jumbo(0.08), lan(0.07, whole)]), cpu_of_jumbo), Some(false), "it is not the other MTU's");
     let few = lan(0.1, whole);
     let all = told(vec![HdtvCellRuns { runs: few.runs[..3].to_vec(), ..few }]);
     assert_eq!(of(&all, cpu), None, "three runs tell nothing");
@@ -193,6 +204,154 @@ fn bounds_are_kept_where_the_runs_surely_lie_below_them() {
         repaired(240).contains("at least 99.9 %")
             && repaired(239).contains("Not kept: frames whole from the first one shown on, 5 %")
     );
+}
+
+/// Counters by name.
+fn counters(all: &[(&str, u64)]) -> Layers {
+    all.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect()
+}
+
+/// A picture of 1,000 packets, 50 of which the relay lost, 2 of them before the first or after the last one that passed.
+fn relayed(received: u64, lost: u64, counted: &[(&str, u64)]) -> HdtvRecord {
+    let sent = json!({ "packets_sent": 1_000, "frames_sent": 2 });
+    let told = json!({
+        "frames_complete": 2, "frames_concealed": 0, "layers": { "rxq_ovfl": 0 },
+        "law": { "received": received, "lost": lost, "recovered": 40, "outstanding": 0, "expected": received + lost + 40 },
+    });
+    let mut record = record(cell(HdtvPart::Bounds, "5 % of the frames lost, repaired, MTU 9000"), [sent, told]);
+    let of = |name: &str| format!("relay.host0-host1.{name}");
+    let own =
+        [("stream_seen", 1_000), ("stream_dropped", 50), ("stream_gaps", 48)].map(|(name, count)| (of(name), count));
+    let mut all: Layers = own.into_iter().collect();
+    all = all.plus(&counters(counted));
+    record.relay = all;
+    record
+}
+
+#[test]
+fn the_receiver_counts_what_the_relay_let_pass_and_lost() {
+    let check = |received, lost, counted: &[(&str, u64)]| relayed(received, lost, counted).check();
+    assert_eq!(check(950, 8, &[]), Ok(()));
+    assert_eq!(check(949, 9, &[]), Err("the receiver counts 949 packets of 950 that the relay let pass".to_owned()));
+    assert_eq!(check(951, 8, &[]), Err("the receiver counts 951 packets of 950 that the relay let pass".to_owned()));
+    assert_eq!(
+        check(950, 9, &[]),
+        Err("the receiver missed 49 packets of 48 that the relay lost in between".to_owned())
+    );
+    // What got lost behind the relay's chance is not known to it.
+    let refused = [("relay.host0-host1.refused", 1)];
+    assert_eq!(check(949, 9, &refused), Ok(()));
+    assert!(check(951, 8, &refused).is_err(), "and yet nothing comes from nowhere");
+    let more = [("relay.host0-host1.stream_seen", 1)];
+    assert_eq!(check(951, 8, &more), Err("the relay saw 1001 packets of 1000 that were sent".to_owned()));
+    let without = HdtvRecord { relay: Layers::default(), ..relayed(1, 2, &[]) };
+    assert_eq!((without.truth(), without.check()), (None, Ok(())), "an older record");
+}
+
+#[test]
+fn a_record_without_counters_of_the_relay_is_read() {
+    let record = relayed(950, 8, &[]);
+    let mut text = serde_json::to_value(&record).expect("JSON");
+    assert_eq!(serde_json::from_value::<HdtvRecord>(text.clone()).expect("a record"), record);
+    text.as_object_mut().expect("an object").remove("relay").expect("counters");
+    let older: HdtvRecord = serde_json::from_value(text).expect("an older record");
+    assert_eq!(older.relay, Layers::default());
+}
+
+#[test]
+fn counters_that_equal_the_relays_are_a_bound_of_all_runs_that_tell() {
+    let told = |records: &[HdtvRecord]| {
+        let runs = records.iter().map(|record| record.figures().expect("figures")).collect();
+        let cell = HdtvCellRuns { runs, ..CellResult::new(records[0].cell.clone()) };
+        let bounds = bounds::all(&result(vec![cell]));
+        let bound = bounds.into_iter().find(|bound| bound.what.starts_with("counters equal")).expect("a bound");
+        (bound.is_kept, bound.runs, bound.here)
+    };
+    let (good, bad) = (relayed(950, 8, &[]), relayed(949, 9, &[]));
+    let blind = relayed(949, 9, &[("relay.host0-host1.refused", 1)]);
+    let here = "1,900 received of 1,900 passed, 96 missed of 96 lost in between; 2 of 3 runs tell";
+    assert_eq!(told(&[good.clone(), good.clone(), blind.clone()]), (Some(true), 2, here.to_owned()));
+    assert_eq!(told(&[good, bad]).0, Some(false));
+    assert_eq!(told(&[blind]).0, None);
+}
+
+#[test]
+fn a_topics_latency_is_that_of_all_but_one_in_a_hundred_of_its_frames() {
+    let latencies: Vec<f64> = (1..=200_u32).rev().map(|number| f64::from(number) * 100.0).collect();
+    let received = json!({
+        "frames_expected": 200, "frames_complete": 200, "samples_expected": 200, "samples_lost": 0,
+        "shown_at_ns": [1_u64, 2], "latency_us": latencies,
+    });
+    let shown = |received: Value| {
+        let record = record(cell(HdtvPart::Topics, "Thalweg, topic, reliable, MTU 9000"), [json!({}), received]);
+        record.figures().expect("figures").picture.expect("a picture").latency_p99_us
+    };
+    assert_eq!(shown(received.clone()), Some(19_800.0));
+    let mut older = received;
+    older.as_object_mut().expect("an object").remove("latency_us");
+    assert_eq!(shown(older), None, "older records have none");
+}
+
+#[test]
+fn each_row_of_the_paper_has_a_place_that_the_plan_makes() {
+    let cells = plan(Length::Usual).cells();
+    let rows = presentation::places::ROWS;
+    for (what, place, note) in rows {
+        let (part, label) = match place {
+            Place::Part(part) => (part, None),
+            Place::Cell(part, label) => (part, Some(label)),
+            Place::LeftOut | Place::Chosen => {
+                assert!(!note.is_empty(), "{what}: why?");
+                continue;
+            }
+        };
+        let is_meant = |cell: &&HdtvCell| cell.part == part && label.is_none_or(|label| cell.label == label);
+        assert!(cells.iter().any(|cell| is_meant(&cell)), "{what}: no {part:?} {label:?}");
+    }
+    let numbered = |kind: &str, all: &[u32]| {
+        all.iter().all(|number| rows.iter().any(|row| row.0.starts_with(&format!("{kind} {number}"))))
+    };
+    assert!(numbered("Figure", &[2, 3, 4, 5, 6, 7]) && numbered("Table", &[1, 2]));
+    let text = to_text(&result(vec![picture(HdtvPart::Ladder, "untuned, alone", 0, 1.0, 29.97)]));
+    assert!(text.contains("moderation: gathered for 100 µs, five minutes") && text.contains("UltraGrid"), "{text}");
+}
+
+#[test]
+fn a_compiler_computes_beside_the_long_picture_where_there_is_one() {
+    let told = |compiler: Option<&str>| {
+        let site = HdtvSite { compiler: compiler.map(str::to_owned), ..site() };
+        let plan = Paper3Plan::new(Length::Usual, 1, site);
+        let long =
+            plan.cells().into_iter().find(|cell| cell.part == HdtvPart::Bounds && cell.is_long()).expect("a cell");
+        let beside = long.traffic.picture().expect("a picture").beside;
+        assert!(long.label.contains(&format!("beside {beside}")), "{long}");
+        (beside, plan.left_out().iter().any(|what| what.starts_with("a compiler")))
+    };
+    assert_eq!(told(Some("cc 12.2")), (OtherWork::Compiler, false));
+    assert_eq!(told(None), (OtherWork::EachCpu, true));
+}
+
+#[test]
+fn the_load_of_all_steps_stands_beside_the_papers() {
+    let untuned = picture(HdtvPart::Ladder, "untuned, five minutes", 10, 1.0, 29.97);
+    let mut tuned = picture(HdtvPart::Moderation, "gathered for 100 µs, five minutes", 0, 1.0, 29.97);
+    tuned.runs[0].receiver_load.as_mut().expect("a load").mean = 0.15;
+    let text = to_text(&result(vec![untuned, tuned]));
+    assert!(text.contains("with all steps 15.0 %, -5.0 points; the paper's is 1.2 points lower"), "{text}");
+}
+
+#[test]
+fn the_lowest_round_trip_stands_beside_figure_6() {
+    let told = |timers: [&str; 2]| {
+        let mut cells: Vec<_> =
+            timers.iter().map(|label| picture(HdtvPart::Moderation, label, 0, 1.0, 29.97)).collect();
+        let shown = cells[0].runs[0].picture.as_mut().expect("a picture");
+        shown.rtt_us = Some(100.0);
+        to_text(&result(cells))
+    };
+    let text = told(["gathered for 200 µs", "gathered for 800 µs"]);
+    assert!(text.contains("That is as in the paper's Figure 6"), "{text}");
+    assert!(told(["gathered for 800 µs", "gathered for 200 µs"]).contains("That is unlike in the paper's Figure 6"));
 }
 
 #[test]

@@ -1,23 +1,20 @@
 //! The ends of a picture as a topic, each a process of its own.
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant, SystemTime};
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use thalweg::DomainParticipant;
 use thalweg_host::monotonic_nanos;
 use thalweg_video::format::{FrameRate, PixelFormat, Scan, VideoFormat};
-use thalweg_video::receiver::ReceivedPicture;
-use thalweg_video::sink::{FrameSink, SinkError};
 use thalweg_video::source::{AtEnd, RawSource};
 use thalweg_video::topics::{
-    PublicationRun, PublisherConfig, SubscriberConfig, SubscriptionRun, TopicReliability, VideoPublisher,
-    VideoSubscriber, run_publisher, run_subscriber,
+    PublicationRun, PublisherConfig, SubscriberConfig, TopicReliability, VideoPublisher, VideoSubscriber, run_publisher,
 };
 
 use crate::error::LabError;
-use crate::process::ParentPipe;
+use crate::process::{ParentPipe, Stop};
 
 /// The order of an end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,9 +68,7 @@ pub(crate) fn subscribe_picture(order: &TopicOrder, link: &ParentPipe) -> Result
     link.progress(&())?;
     let config = SubscriberConfig { expected: Some(format), ..SubscriberConfig::new(STREAM) };
     let mut subscriber = VideoSubscriber::open(&participant, config, PATIENCE).map_err(LabError::here)?;
-    let mut sink = ArrivalTimes::default();
-    let run = SubscriptionRun { stop: Some(link.stop().flag()), ..SubscriptionRun::default() };
-    run_subscriber(&mut subscriber, &mut sink, run).map_err(LabError::here)?;
+    let came = take_pictures(&mut subscriber, link.stop())?;
     let counters = subscriber.counters();
     let (frames, packets) = (counters.received.frames, counters.received.packets);
     Ok(json!({
@@ -82,19 +77,38 @@ pub(crate) fn subscribe_picture(order: &TopicOrder, link: &ParentPipe) -> Result
         "samples_expected": packets.expected,
         "samples_lost": packets.lost,
         "damaged": counters.damaged,
-        "shown_at_ns": sink.0,
+        "shown_at_ns": came.at_ns,
+        "latency_us": came.latency_us,
     }))
 }
 
-/// A sink that notes when frames come, by the host's clock.
+/// When frames came, in their order.
 #[derive(Debug, Default)]
-struct ArrivalTimes(Vec<u64>);
+struct TopicArrivals {
+    /// By the host's monotonic clock.
+    at_ns: Vec<u64>,
+    /// Since their publication, in microseconds, as far as it is known: both ends have the same clock.
+    latency_us: Vec<f64>,
+}
 
-impl FrameSink for ArrivalTimes {
-    fn take(&mut self, _: &ReceivedPicture) -> Result<(), SinkError> {
-        self.0.push(monotonic_nanos());
-        Ok(())
+fn take_pictures(subscriber: &mut VideoSubscriber, stop: &Stop) -> Result<TopicArrivals, LabError> {
+    let mut came = TopicArrivals::default();
+    let mut deadline = Instant::now() + PATIENCE;
+    while !stop.is_requested() {
+        let wait = deadline.saturating_duration_since(Instant::now()).min(LOOK_PERIOD);
+        match subscriber.next_picture(wait).map_err(LabError::here)? {
+            Some(frame) => {
+                came.at_ns.push(monotonic_nanos());
+                let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok();
+                let latency = now.zip(frame.captured).and_then(|(now, captured)| now.checked_sub(captured));
+                came.latency_us.extend(latency.map(|latency| latency.as_secs_f64() * 1e6));
+                deadline = Instant::now() + LAST_PATIENCE;
+            }
+            None if Instant::now() >= deadline => break,
+            None => {}
+        }
     }
+    Ok(came)
 }
 
 /// The hosts of a run have no other participants.
@@ -102,3 +116,5 @@ const DOMAIN: u32 = 0;
 const STREAM: u32 = 1;
 const PATIENCE: Duration = Duration::from_secs(20);
 const LAST_PATIENCE: Duration = Duration::from_secs(2);
+/// How often a subscriber looks whether it is to stop.
+const LOOK_PERIOD: Duration = Duration::from_millis(100);

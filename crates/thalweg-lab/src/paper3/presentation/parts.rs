@@ -1,6 +1,6 @@
 //! A section for each part: what was asked, sentences, pictures, tables, and the paper's figures in its own form.
 
-use super::tables::{BESIDE, BOTH_ENDS, Column, LABEL, PICTURE, REPORTS, RUNS, STREAM, TRIPS};
+use super::tables::{BESIDE, BOTH_ENDS, Column, LABEL, LATENCY, PICTURE, REPORTS, RUNS, STREAM, TRIPS};
 use crate::figures::grouped;
 use crate::paper3::answers::{
     FPS, FPS_SD, Figure as Value, GOODPUT, RECEIVER_CPU, RECEIVER_CPU_SD, REPORT_JITTER, RTT, TRIP_P50, estimate,
@@ -25,7 +25,8 @@ pub(super) fn section(result: &Paper3Result, part: HdtvPart) -> Section {
         HdtvPart::Moderation => &[&LABEL, &RUNS, &PICTURE, &REPORTS],
         HdtvPart::Ladder | HdtvPart::Placement => &[&LABEL, &RUNS, &PICTURE],
         HdtvPart::Coexistence => &[&LABEL, &RUNS, &PICTURE, &BESIDE],
-        HdtvPart::Peers | HdtvPart::Topics | HdtvPart::Bounds => &[&LABEL, &RUNS, &BOTH_ENDS, &PICTURE],
+        HdtvPart::Topics => &[&LABEL, &RUNS, &BOTH_ENDS, &PICTURE, &LATENCY],
+        HdtvPart::Peers | HdtvPart::Bounds => &[&LABEL, &RUNS, &BOTH_ENDS, &PICTURE],
     };
     let all = cell_table("Every cell of this part", result.cells_of(part), columns);
     let own = match part {
@@ -86,7 +87,9 @@ fn words(part: HdtvPart) -> (&'static str, String) {
         HdtvPart::Peers => ("Other programs", "The same picture over the same link.".to_owned()),
         HdtvPart::Topics => (
             "The same picture by RTP and as topics",
-            "A frame is a sample of a topic. By RTP nothing lost is sent again; a reliable topic repairs.".to_owned(),
+            "A frame is a sample of a topic. By RTP nothing lost is sent again; a reliable topic repairs. The latency of a frame is by RTP that \
+             from its first packet to its last one, as a topic that from its publication to its arrival."
+                .to_owned(),
         ),
         HdtvPart::Bounds => (
             "Bounds of Thalweg's own picture",

@@ -53,6 +53,7 @@ pub(super) const REPORTS: [Column; 4] = [
     ("jitter from the schedule, µs", |cell| figure(cell, SCHEDULE_JITTER)),
     ("frame from first to last packet p99, µs", |cell| figure(cell, LATENCY_P99)),
 ];
+pub(super) const LATENCY: [Column; 1] = [("frame latency p99, µs", |cell| figure(cell, LATENCY_P99))];
 pub(super) const BOTH_ENDS: [Column; 1] = [("CPU of both ends", |cell| share(cell, CPU))];
 pub(super) const BESIDE: [Column; 3] = [
     ("TCP, Mbit/s", |cell| figure(cell, GOODPUT)),

@@ -19,7 +19,7 @@ const TRIED_AGAIN_MAX: usize = 3;
 const SEEDS: &str = "200";
 
 /// The suites in the order they run: quick and most telling ones first.
-const SUITES: [Suite; 15] = [
+const SUITES: [Suite; 16] = [
     ("workspace", workspace),
     ("doc", documentation),
     ("simulation", simulation),
@@ -30,6 +30,7 @@ const SUITES: [Suite; 15] = [
     ("namespaces", || peer_tests("namespaces::")),
     ("video", video),
     ("probe", probe),
+    ("stalls", stalls),
     ("ssh", ssh),
     ("capture", || peer_tests("capture::")),
     ("vendors", vendors),
@@ -162,19 +163,20 @@ fn video() -> Outcome<Tally> {
     let mut tally = cargo_test(&tests, &arguments, |command| {
         command.envs(ready.environment.iter().cloned());
     })?;
-    // The program itself with picture and sound, which is little enough for a build without optimizations.
-    let words: Vec<&str> = std::iter::once("sound::").chain(arguments).collect();
+    // The program itself with picture and sound, and its measurement of a small picture: little enough for a build without optimizations.
+    let words: Vec<&str> = ["sound::", "paper3::"].into_iter().chain(arguments).collect();
     let program = cargo_test(&["--package", "thalweg-cli", "--test", "peers"], &words, |_| ())?;
     (tally.passed, tally.failed) = (tally.passed + program.passed, tally.failed + program.failed);
     tally.ignored += program.ignored;
     Ok(ready.count_missing(tally))
 }
 
-/// Probes of plain UDP and TCP between two hosts, and beside iperf3. Where that is not to be had, its tests alone are left out.
+/// Probes of plain UDP and TCP between two hosts, and beside iperf3, and the advisor with rights. Where iperf3 is not to be had, its tests
+/// alone are left out.
 fn probe() -> Outcome<Tally> {
     netns::available()?;
     peers::packet_filter()?;
-    let (mut arguments, mut missing) = (vec!["probe::", "--test-threads=1"], String::new());
+    let (mut arguments, mut missing) = (vec!["probe::", "advisor::", "--test-threads=1"], String::new());
     if let Err(reason) = peers::iperf3() {
         println!("*** iperf3 is UNAVAILABLE: {reason}: nothing is compared with it ***");
         arguments.push("--skip=probe::iperf3::");
@@ -184,6 +186,13 @@ fn probe() -> Outcome<Tally> {
     tally.failed += usize::from(in_ci() && !missing.is_empty());
     tally.reason.insert_str(0, &missing);
     Ok(tally)
+}
+
+/// The receive buffers that the advisor computes, over planted stalls of a receiver: half a minute of a quiet machine.
+fn stalls() -> Outcome<Tally> {
+    netns::available()?;
+    let tests = ["--release", "--package", "thalweg-advisor", "--test", "it"];
+    cargo_test(&tests, &["stalls::", "--include-ignored", "--test-threads=1"], |_| ())
 }
 
 /// Runs on another machine, which is this one, by OpenSSH; root is not needed where its server is installed.

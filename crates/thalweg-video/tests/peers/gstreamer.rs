@@ -87,6 +87,8 @@ const HD: (u16, u16) = (1920, 1080);
 const ETHERNET: (Packing, u32) = (Packing::Equal, 1500);
 const JUMBO: (Packing, u32) = (Packing::Equal, 9000);
 const FILLED: (Packing, u32) = (Packing::Fill, 9000);
+/// The longest packets of GStreamer: of Ethernet, of an MTU of 4,100 and of jumbo frames.
+const PACKET_OCTETS: [u32; 3] = [1472, 4072, 8972];
 const ATTEMPTS_MAX: usize = 5;
 /// How long GStreamer may take for what has been sent.
 const OUTPUT_PATIENCE: Duration = Duration::from_secs(10);
@@ -156,7 +158,7 @@ fn check_received(pixels: PixelFormat, size: (u16, u16), scan: Scan, mtu: u32) {
 
 #[test]
 fn progressive_pictures_come_from_gstreamer() {
-    for mtu in [1472, 8972] {
+    for mtu in PACKET_OCTETS {
         for pixels in PixelFormat::ALL {
             check_received(pixels, (320, 180), Scan::Progressive, mtu);
         }
@@ -165,7 +167,7 @@ fn progressive_pictures_come_from_gstreamer() {
 
 #[test]
 fn fields_come_from_gstreamer_under_the_numbers_of_frame_lines() {
-    for mtu in [1472, 8972] {
+    for mtu in PACKET_OCTETS {
         check_received(PixelFormat::Yuv422Bits10, (320, 180), Scan::Interlaced, mtu);
     }
 }

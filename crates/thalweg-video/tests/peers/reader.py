@@ -1,10 +1,13 @@
-"""Receives a picture stream of RFC 4175 and its RTCP until the BYE, with the standard library alone.
+"""Receives a picture stream of RFC 4175 and its RTCP until the BYE, with the standard library alone. It answers each report with an
+empty one and its time, which the sender has to repeat.
 
 Usage: reader.py PORT WIDTH HEIGHT FIELDS GROUP_OCTETS GROUP_PIXELS OUTPUT
 Writes the frames to OUTPUT and prints what else it found as a line of JSON.
 """
 import json, select, socket, struct, sys, time
+import rtcp
 
+OWN_SSRC = 0x5EADE4
 port, width, height, fields, group_octets, group_pixels = map(int, sys.argv[1:7])
 sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2)]
 for offset, one in enumerate(sockets):
@@ -13,6 +16,7 @@ for offset, one in enumerate(sockets):
 media, control = sockets
 line_octets = width // group_pixels * group_octets
 frame, filled, frames, packets, reports, bye = bytearray(line_octets * height), 0, [], [], [], None
+told, round_trips = set(), []
 
 
 def read_packet(datagram):
@@ -39,24 +43,24 @@ def read_packet(datagram):
         filled = 0
 
 
-def read_compound(datagram):
+def read_control(datagram, sender):
     global bye
-    at = 0
-    while at < len(datagram):
-        first, kind, words = struct.unpack_from("!BBH", datagram, at)
-        body = datagram[at + 4 : at + 4 + 4 * words]
-        assert first >> 6 == 2 and not first & 0x20 and len(body) == 4 * words, "RTCP header"
-        assert at > 0 or kind in (200, 201), "a report comes first"
+    for kind, found in rtcp.read(datagram):
         if kind == 200:
-            ssrc, seconds, fraction, timestamp, count, octets = struct.unpack_from("!LLLLLL", body)
-            sent = seconds - 2208988800 + fraction / 2**32
-            reports.append({"ssrc": ssrc, "sent": sent, "timestamp": timestamp, "packets": count, "octets": octets})
+            reports.append(found)
         if kind == 202:
-            assert first & 0x1F == 1 and body[4] == 1, "a canonical name comes first"
-            reports[-1]["name"] = body[6 : 6 + body[5]].decode()
+            reports[-1]["name"] = found["names"][reports[-1]["ssrc"]]
         if kind == 203:
-            bye = body[5 : 5 + body[4]].decode()
-        at += 4 + 4 * words
+            bye = found["bye"]
+        if kind == 207:
+            for ssrc, of_report, delay in found["answers"]:
+                assert ssrc == OWN_SSRC and of_report in told, "an answer to a time that was told"
+                round_trips.append(rtcp.round_trip_ms(of_report, delay))
+    now = rtcp.ntp()
+    told.add(rtcp.middle(now))
+    own = struct.pack("!L", OWN_SSRC)
+    reference = rtcp.packet(207, 0, own + struct.pack("!BBHQ", 4, 0, 2, now))
+    control.sendto(rtcp.packet(201, 0, own) + rtcp.named(OWN_SSRC, "reader@studio") + reference, sender)
 
 
 while bye is None or select.select([media], [], [], 0.2)[0]:
@@ -65,7 +69,7 @@ while bye is None or select.select([media], [], [], 0.2)[0]:
     if media in ready:
         read_packet(media.recv(65536))
     elif control in ready:
-        read_compound(control.recv(65536))
+        read_control(*control.recvfrom(65536))
 first, last = reports[0], reports[-1]
 ticks = (last["timestamp"] - first["timestamp"]) % 2**32
 print(json.dumps({
@@ -78,6 +82,7 @@ print(json.dumps({
     "wall_clock_error_s": abs(time.time() - last["sent"]),
     "names": sorted({report["name"] for report in reports}),
     "reports": len(reports),
+    "round_trips_ms": sorted(round_trips),
     "bye": bye,
 }))
 with open(sys.argv[7], "wb") as output:

@@ -59,3 +59,18 @@ fn a_filter_that_drops_one_percent_shows_the_same_to_both() {
     assert!((theirs - 1.0).abs() < 0.2 && (ours - theirs).abs() < 0.2, "ours {ours} %, iperf3 {theirs} %");
     probes.finish();
 }
+
+#[test]
+fn tcp_over_a_link_of_200_megabits_has_the_goodput_of_iperf3() {
+    let probes = Probes::new(1500, "");
+    // Behind a limit both measure the link, and not how much of the processors each takes.
+    probes.left.limit("eth0", 200, 100_000);
+    let ours = number(&probes.measure("tcp 10.77.0.2 --seconds 3"), "/goodput_mbit_per_s");
+    let theirs = iperf3(&probes, "--time 3");
+    let received = theirs.pointer("/end/sum_received").expect("a sum");
+    let theirs = number(received, "/bits_per_second") / 1e6;
+    assert!((ours / theirs - 1.0).abs() < 0.05, "ours {ours} Mbit/s, iperf3 {theirs}");
+    // Headers take their part of each packet: 1,448 of 1,514 bytes are payload.
+    assert!((ours / (200.0 * 1_448.0 / 1_514.0) - 1.0).abs() < 0.08, "{ours} Mbit/s of 200");
+    probes.finish();
+}

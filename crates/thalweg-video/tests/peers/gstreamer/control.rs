@@ -117,8 +117,45 @@ fn source(input: &Path, format: &VideoFormat) -> String {
     )
 }
 
+/// The part of GStreamer that has the session of a stream.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Session {
+    /// `rtpsession`, and what else it takes beside it.
+    Alone,
+    /// `rtpbin`, in whose session 0 everything is. Repetitions are made before it and taken out of their stream before it: `gst-launch-1.0`
+    /// cannot answer a bin that asks for their elements.
+    InBin,
+}
+
+impl Session {
+    fn element(self) -> &'static str {
+        match self {
+            Session::Alone => "rtpsession",
+            Session::InBin => "rtpbin",
+        }
+    }
+
+    /// The end of the names of its pads.
+    fn number(self) -> &'static str {
+        match self {
+            Session::Alone => "",
+            Session::InBin => "_0",
+        }
+    }
+}
+
 #[test]
 fn gstreamer_sends_again_what_we_ask_for() {
+    check_asked(Session::Alone);
+}
+
+#[test]
+fn a_bin_of_gstreamer_sends_again_what_we_ask_for() {
+    check_asked(Session::InBin);
+}
+
+#[track_caller]
+fn check_asked(session: Session) {
     const FRAMES: u32 = 20;
     let format = small(10);
     let (own, relay, peer) = (ports(), ports(), ports());
@@ -131,12 +168,13 @@ fn gstreamer_sends_again_what_we_ask_for() {
     let input = Pictures::new(format, FRAMES + 1).write_raw(&format!("repeated-{own}.raw"));
     let receiver = Receiver::start(options);
     let route = Route::start(relay, own, Duration::ZERO, drop_one_in(16, 0));
+    let (element, number) = (session.element(), session.number());
     let pipeline = launch(&format!(
-        "rtpsession name=session rtp-profile=avpf {} ! \
-         rtprtxsend payload-type-map=application/x-rtp-pt-map,96=(uint)97 max-size-packets=4000 ! session.send_rtp_sink \
-         session.send_rtp_src ! udpsink host=127.0.0.1 port={relay} \
-         session.send_rtcp_src ! udpsink host=127.0.0.1 port={} sync=false async=false \
-         udpsrc address=127.0.0.1 port={} ! session.recv_rtcp_sink",
+        "{element} name=session rtp-profile=avpf {} ! \
+         rtprtxsend payload-type-map=application/x-rtp-pt-map,96=(uint)97 max-size-packets=4000 ! session.send_rtp_sink{number} \
+         session.send_rtp_src{number} ! udpsink host=127.0.0.1 port={relay} \
+         session.send_rtcp_src{number} ! udpsink host=127.0.0.1 port={} sync=false async=false \
+         udpsrc address=127.0.0.1 port={} ! session.recv_rtcp_sink{number}",
         source(&input, &format),
         own + 1,
         peer + 1,
@@ -154,6 +192,33 @@ fn gstreamer_sends_again_what_we_ask_for() {
 
 #[test]
 fn we_send_again_what_gstreamer_asks_for() {
+    check_answered(Session::Alone);
+}
+
+#[test]
+fn we_send_again_what_a_bin_of_gstreamer_asks_for() {
+    check_answered(Session::InBin);
+}
+
+/// From the packets of our stream and its repetitions to those of the picture, in their order.
+fn ordering(session: Session, arrivals: &str) -> String {
+    let map = "rtprtxreceive payload-type-map=application/x-rtp-pt-map,96=(uint)97";
+    match session {
+        Session::Alone => format!(
+            "rtpsession name=session rtp-profile=avpf rtcp-min-interval=10000000 bandwidth=10000000 \
+             {arrivals} ! session.recv_rtp_sink session.recv_rtp_src ! {map} ! \
+             rtpssrcdemux ! rtpjitterbuffer latency=500 do-retransmission=true"
+        ),
+        Session::InBin => format!(
+            "rtpbin name=session rtp-profile=avpf latency=500 do-retransmission=true \
+             rtpsession0::rtcp-min-interval=10000000 rtpsession0::bandwidth=10000000 \
+             {arrivals} ! {map} ssrc-map=application/x-rtp-ssrc-map,{SSRC}=(uint){AGAIN_SSRC} ! session.recv_rtp_sink_0 session."
+        ),
+    }
+}
+
+#[track_caller]
+fn check_answered(session: Session) {
     const FRAMES: u32 = 16;
     // We keep three frames, which must be longer than a busy GStreamer takes to ask.
     let format = small(5);
@@ -164,16 +229,15 @@ fn we_send_again_what_gstreamer_asks_for() {
     let mut options = answered_options(own, relay, FRAMES);
     options.mtu = Some(1500);
     options.control = ControlPort::At(peer + 1);
-    options.sender.resend = Resend::Retransmission { payload_type: 97, ssrc: 0x0bad_cafe, first_sequence: 65_530 };
+    options.sender.ssrc = SSRC;
+    options.sender.resend = Resend::Retransmission { payload_type: 97, ssrc: AGAIN_SSRC, first_sequence: 65_530 };
+    let arrivals = format!("udpsrc address=127.0.0.1 port={peer} buffer-size=16777216 caps={}", caps(&format, peer));
+    let number = session.number();
     let pipeline = launch(&format!(
-        "rtpsession name=session rtp-profile=avpf rtcp-min-interval=10000000 bandwidth=10000000 \
-         udpsrc address=127.0.0.1 port={peer} buffer-size=16777216 caps={} ! session.recv_rtp_sink \
-         session.recv_rtp_src ! rtprtxreceive payload-type-map=application/x-rtp-pt-map,96=(uint)97 ! \
-         rtpssrcdemux ! rtpjitterbuffer latency=500 do-retransmission=true ! rtpvrawdepay ! \
-         filesink location={} buffer-mode=unbuffered sync=false \
-         udpsrc address=127.0.0.1 port={} ! session.recv_rtcp_sink \
-         session.send_rtcp_src ! udpsink host=127.0.0.1 port={} sync=false async=false",
-        caps(&format, peer),
+        "{} ! rtpvrawdepay ! filesink location={} buffer-mode=unbuffered sync=false \
+         udpsrc address=127.0.0.1 port={} ! session.recv_rtcp_sink{number} \
+         session.send_rtcp_src{number} ! udpsink host=127.0.0.1 port={} sync=false async=false",
+        ordering(session, &arrivals),
         output.display(),
         peer + 1,
         own + 1,
@@ -190,6 +254,10 @@ fn we_send_again_what_gstreamer_asks_for() {
     assert!(route.dropped() > 9 && report.sender.packets_resent >= route.dropped(), "{:?}", report.sender);
 }
 
+/// Of our stream.
+const SSRC: u32 = 0x0c0f_fee0;
+/// Of its repetitions.
+const AGAIN_SSRC: u32 = 0x0bad_cafe;
 /// Of the network in each direction.
 const DELAY: Duration = Duration::from_millis(20);
 /// How often our ends report: often, since only some of the reports are answered.

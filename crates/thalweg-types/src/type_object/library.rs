@@ -2,6 +2,7 @@
 
 mod resolve;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
@@ -76,6 +77,16 @@ fn read_object(bytes: &[u8]) -> Result<TypeObject, LibraryError> {
     TypeObject::from_bytes(bytes).map_err(|error| LibraryError::Malformed(error.to_string()))
 }
 
+/// The object that a hash names. In answers of Fast DDS 3.1 the padding has what its memory held, so that only the same object with
+/// zeros there has the hash.
+fn named(hash: TypeHash, bytes: &[u8]) -> Result<Cow<'_, [u8]>, LibraryError> {
+    if TypeObject::hash_of(bytes) == hash {
+        return read_object(bytes).map(|_| Cow::Borrowed(bytes));
+    }
+    let written = read_object(bytes).ok().and_then(|object| object.to_bytes().ok());
+    written.filter(|written| TypeObject::hash_of(written) == hash).map(Cow::Owned).ok_or(LibraryError::WrongHash)
+}
+
 impl TypeLibrary {
     /// An empty library with these bounds.
     pub fn new(bounds: LibraryBounds) -> TypeLibrary {
@@ -90,13 +101,12 @@ impl TypeLibrary {
         if self.objects.contains_key(&hash) {
             return Ok(());
         }
-        let checked = if TypeObject::hash_of(bytes) == hash {
-            read_object(bytes).map(drop)
-        } else {
-            Err(LibraryError::WrongHash)
+        let (checked, object) = match named(hash, bytes) {
+            Ok(object) => (Ok(()), object),
+            Err(error) => (Err(error), Cow::Borrowed(bytes)),
         };
-        self.admit(checked, 1, bytes.len())?;
-        self.objects.insert(hash, bytes.into());
+        self.admit(checked, 1, object.len())?;
+        self.objects.insert(hash, object.as_ref().into());
         Ok(())
     }
 

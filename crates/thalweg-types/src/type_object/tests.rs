@@ -117,6 +117,31 @@ fn each_object_is_written_as_it_was_read() {
 }
 
 #[test]
+fn an_object_is_known_whatever_a_peer_leaves_in_its_padding() {
+    let mut padding = 0;
+    for (.., objects) in of_cyclone().into_iter().take(20) {
+        for (hash, bytes) in objects {
+            let object = TypeObject::from_bytes(&bytes).expect("an object");
+            for place in 0..bytes.len() {
+                let mut dirty = bytes.clone();
+                dirty[place] ^= 0x6d;
+                if TypeObject::from_bytes(&dirty).is_ok_and(|read| read == object) {
+                    let mut library = TypeLibrary::default();
+                    assert_eq!(library.insert(hash, &dirty), Ok(()), "octet {place} of {}", bytes.len());
+                    assert_eq!(
+                        library.get(&hash).map(|kept| kept.to_vec()),
+                        Some(bytes.clone()),
+                        "as others are told it"
+                    );
+                    padding += 1;
+                }
+            }
+        }
+    }
+    assert!(padding > 20, "{padding} octets of padding");
+}
+
+#[test]
 fn an_object_under_a_false_name_is_refused() {
     let (_, _, _, objects) = of_cyclone().swap_remove(0);
     let (hash, bytes) = objects.into_iter().next().expect("an object");

@@ -12,7 +12,7 @@ fuzz_target!(|input: &[u8]| {
     }
     if let Ok(reply) = LookupReply::from_payload(input) {
         let payload = reply.to_payload().expect("written");
-        assert!(LookupReply::from_payload(&payload).is_ok());
+        assert_eq!(LookupReply::from_payload(&payload).expect("read again"), reply);
     }
     if let Ok(information) = TypeInformation::from_bytes(input) {
         let bytes = information.to_bytes().expect("written");

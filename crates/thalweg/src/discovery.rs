@@ -14,6 +14,8 @@ pub use thalweg_rtps::discovery::{DiscoveryLimits, Known};
 pub use thalweg_rtps::participant::IgnoredParticipant;
 
 use crate::topic::{TopicDescription, TopicKeys};
+#[doc(hidden)]
+pub use crate::type_store::LookupEnd;
 use crate::{Error, ErrorKind, Sample};
 
 /// A topic that writers or readers of other participants use, by its names.

@@ -91,7 +91,7 @@ pub use household::{Household, NewsFlag};
 pub use lasting::{HISTORY_NAME_MAX_BYTES, HistoryRefusal, KeptHistory, LASTING_WRITERS_MAX, StoredHistory};
 pub use report::ParticipantCounters;
 pub use services::{BuiltinService, ServiceBounds, ServicePeers, ServiceRefusal};
-pub use types::{TypeDirectory, TypeVerdict};
+pub use types::{TypeDirectory, TypeVerdict, match_by_name};
 
 use crate::discovery::challenge::Secret;
 use crate::discovery::endpoint_data::{PublicationData, SubscriptionData};

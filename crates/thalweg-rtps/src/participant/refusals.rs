@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::qos::MatchResult;
+use crate::qos::{MatchResult, PolicyId};
 use crate::types::{EntityId, Guid, GuidPrefix};
 
 /// Pairs of another endpoint and a local one that do not match, with the reason that was told: what has nothing to do with it counts no pair
@@ -26,6 +26,12 @@ impl Refusals {
         true
     }
 
+    /// The pairs that do not match for their types, each as a local endpoint and the other one.
+    pub(super) fn for_types(&self) -> impl Iterator<Item = (EntityId, Guid)> {
+        let refused = self.0.iter().filter(|(_, result)| is_for_types(result));
+        refused.map(|((other, local), _)| (*local, *other))
+    }
+
     /// They match.
     pub(super) fn forget(&mut self, (local, other): (EntityId, Guid)) {
         if !self.0.is_empty() {
@@ -43,6 +49,11 @@ impl Refusals {
             self.0.retain(|(_, local), _| *local != endpoint.entity);
         }
     }
+}
+
+fn is_for_types(result: &MatchResult) -> bool {
+    let MatchResult::Incompatible(mismatches) = result else { return false };
+    mismatches.iter().any(|mismatch| mismatch.policy == PolicyId::TYPE_CONSISTENCY)
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! What a driver knows of types: which it announces, and whether one is assignable to another (DDS-XTypes 1.3 §7.6.3).
 
+use std::borrow::Cow;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -12,8 +13,8 @@ use crate::types::{EntityId, Guid};
 /// Whether the samples of a writer fit the type of a reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TypeVerdict {
-    /// Nobody can tell, since one side does not describe its type: the names decide.
-    ByName,
+    /// Nobody can tell, for the reason of this sentence: the names decide, see [`match_by_name`].
+    ByName(Cow<'static, str>),
     /// They fit, whatever the types are called.
     Assignable,
     /// They do not; the reason in a sentence, with the path of the first member that differs.
@@ -32,6 +33,27 @@ pub trait TypeDirectory: Debug + Send + Sync {
     fn judge(&self, writer: &PublicationData, reader: &SubscriptionData) -> TypeVerdict;
 }
 
+/// Why a participant whose driver has no [`TypeDirectory`] compares no types.
+const NO_DIRECTORY: &str = "this participant compares no types";
+
+/// Compares a writer with a reader on one topic where their types cannot be compared, for the reason `why`: the types' names decide, and a
+/// reader that forces type validation matches with nobody (DDS-XTypes 1.3 §7.6.3.7).
+pub fn match_by_name(writer: &PublicationData, reader: &SubscriptionData, why: &str) -> MatchResult {
+    validated(match_endpoints(writer, reader), writer, reader, why)
+}
+
+/// What becomes of the result of the names and the QoS where the types cannot be compared.
+fn validated(result: MatchResult, writer: &PublicationData, reader: &SubscriptionData, why: &str) -> MatchResult {
+    if result != MatchResult::Match || !reader.qos.type_consistency.forces_validation {
+        return result;
+    }
+    let offered = format!("{:?}, but its type cannot be validated: {why}", writer.type_name);
+    let (policy, requested) = (PolicyId::TYPE_CONSISTENCY, "force_type_validation".to_owned());
+    let rule =
+        "a reader that forces type validation matches where both types can be compared (DDS-XTypes 1.3 §7.6.3.7)";
+    MatchResult::Incompatible(vec![Mismatch { policy, offered, requested, rule }])
+}
+
 impl Participant {
     pub(super) fn type_information(&self, topic_name: &str, type_name: &str) -> Option<Arc<[u8]>> {
         self.config.types.as_ref()?.information(topic_name, type_name)
@@ -42,9 +64,12 @@ impl Participant {
     pub fn compare(&self, writer: &PublicationData, reader: &SubscriptionData) -> Option<MatchResult> {
         let result = match_endpoints(writer, reader);
         let names_count = matches!(result, MatchResult::DifferentType { .. });
-        let types = self.config.types.as_ref().filter(|_| names_count || result == MatchResult::Match);
-        match types.map_or(TypeVerdict::ByName, |types| types.judge(writer, reader)) {
-            TypeVerdict::ByName => Some(result),
+        if !names_count && result != MatchResult::Match {
+            return Some(result);
+        }
+        let types = self.config.types.as_ref();
+        match types.map_or(TypeVerdict::ByName(NO_DIRECTORY.into()), |types| types.judge(writer, reader)) {
+            TypeVerdict::ByName(why) => Some(validated(result, writer, reader, &why)),
             TypeVerdict::Unknown => None,
             TypeVerdict::Different(why) => {
                 let requested = format!("{:?}, which has a difference: {why}", reader.type_name);
@@ -60,9 +85,12 @@ impl Participant {
         }
     }
 
-    /// Compares the pairs of endpoints anew whose types were not known: some are now, or the driver waits no longer.
+    /// Compares the pairs of endpoints anew whose types were not known: some are now, or the driver waits no longer. So are those that
+    /// do not match for their types: a reader that forces type validation may have waited for nothing but a description.
     pub fn handle_types(&mut self, now: Instant) {
-        for (local, remote) in std::mem::take(&mut self.undecided) {
+        let mut pairs = std::mem::take(&mut self.undecided);
+        pairs.extend(self.refusals.for_types());
+        for (local, remote) in pairs {
             if local.is_writer() {
                 self.match_writer_with(now, local, remote);
             } else {

@@ -13,7 +13,7 @@ pub struct TypeConsistency {
     pub ignores_member_names: bool,
     /// A writer's type that lacks members of the reader's does not fit. Default false.
     pub prevents_widening: bool,
-    /// It takes samples only of writers that announce a description of their type. Default false.
+    /// It matches only with writers whose type was compared with its own: both describe it, and all objects came. Default false.
     pub forces_validation: bool,
 }
 

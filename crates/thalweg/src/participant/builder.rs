@@ -215,8 +215,8 @@ impl DomainParticipantBuilder {
         self
     }
 
-    /// Neither tells others its types nor asks for theirs: names alone decide. By default types are told, asked for and compared
-    /// (DDS-XTypes 1.3 §7.6.3).
+    /// Neither tells others its types nor asks for theirs: names alone decide, and readers that force type validation match with nobody.
+    /// By default types are told, asked for and compared (DDS-XTypes 1.3 §7.6.3).
     pub fn without_type_description(mut self) -> Self {
         self.describes_types = false;
         self

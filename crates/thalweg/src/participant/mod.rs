@@ -14,8 +14,8 @@ use thalweg_rtps::discovery::Known;
 use thalweg_rtps::discovery::endpoint_data::{PublicationData, SubscriptionData};
 use thalweg_rtps::discovery::groups::{Groups, GroupsError};
 use thalweg_rtps::discovery::participant_data::ParticipantData;
-use thalweg_rtps::participant::{IgnoredParticipant, KeyOf, Participant, ParticipantCounters};
-use thalweg_rtps::qos::{MatchResult, match_endpoints};
+use thalweg_rtps::participant::{IgnoredParticipant, KeyOf, Participant, ParticipantCounters, match_by_name};
+use thalweg_rtps::qos::MatchResult;
 use thalweg_rtps::types::{Guid, GuidPrefix, Keyed};
 use thalweg_transport::clock;
 use thalweg_transport::udp::{Notice, ReceiveCounts, SendCounts, UdpConfig};
@@ -222,7 +222,8 @@ impl DomainParticipant {
     }
 
     /// Compares a writer with a reader as their participants do before they match: types, QoS, partitions. Objects of types that are not
-    /// here are asked for; their participants have `patience` to answer, and then the types' names decide.
+    /// here are asked for; their participants have `patience` to answer, and then the types' names decide, but for a reader that forces
+    /// type validation.
     pub fn compare(&self, writer: &PublicationData, reader: &SubscriptionData, patience: Duration) -> MatchResult {
         let deadline = Deadline::after(patience);
         loop {
@@ -230,7 +231,7 @@ impl DomainParticipant {
                 return result;
             }
             if deadline.has_passed() || on_io_thread() {
-                return match_endpoints(&writer.offer(), &reader.request());
+                return match_by_name(writer, reader, "its objects were not given in time");
             }
             self.runtime.state().alarm.wake();
             std::thread::sleep(TYPE_LOOK_PERIOD);

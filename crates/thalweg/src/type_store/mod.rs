@@ -1,9 +1,13 @@
 //! The types of a participant's topics and of others': what is announced, asked for, answered and compared (DDS-XTypes 1.3 §7.6.3).
 
+mod lookup_end;
 mod questions;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod validation_tests;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -26,6 +30,7 @@ use thalweg_types::type_object::{LibraryError, TypeIdentifier, TypeInformation, 
 
 use crate::runtime::RuntimeState;
 use crate::topic::TopicDescription;
+pub use lookup_end::LookupEnd;
 use questions::Questions;
 
 const REQUEST_WRITER: EntityId = EntityId([0, 3, 0, 0xc3]);
@@ -45,6 +50,8 @@ const MESSAGES_PER_SECOND: u32 = 1_000;
 const ANSWER_BYTES_PER_SECOND: usize = 8 << 20;
 /// Messages kept for peers that are slow to acknowledge.
 const MESSAGES_MAX: u32 = 64;
+/// Most bytes of TYPE_INFORMATION: a parameter's length is a multiple of four in 16 bits (RTPS 2.5 §9.4.2.11).
+const INFORMATION_BYTES_MAX: usize = u16::MAX as usize - 3;
 /// Most verdicts kept; when there are more, all are found anew.
 const VERDICTS_MAX: usize = 8_192;
 
@@ -131,11 +138,18 @@ impl TypeStore {
     /// Makes the type of a topic known: its endpoints announce it, and its objects are given to those that ask.
     pub(crate) fn register(&self, topic: &TopicDescription) {
         let Some(described) = &topic.described else { return };
-        let Ok(information) = described.information.to_bytes() else { return };
-        // Longer than a parameter may be: then nobody is told.
-        if information.len() > usize::from(u16::MAX) - 3 {
-            return;
-        }
+        let information = match described.information.to_bytes() {
+            Ok(information) if information.len() <= INFORMATION_BYTES_MAX => information,
+            _ => {
+                tracing::warn!(
+                    "the type of topic {:?} is not announced: the list of types that it refers to has more than the {} bytes of a \
+                     parameter; peers know it by its name alone",
+                    topic.name,
+                    INFORMATION_BYTES_MAX
+                );
+                return;
+            }
+        };
         let mut state = self.state();
         let library = &mut state.library;
         let mut objects = described.objects.iter();
@@ -314,18 +328,38 @@ impl State {
                 Ok(()) => TypeVerdict::Assignable,
                 Err(difference) => TypeVerdict::Different(difference.to_string()),
             },
-            (Err(LibraryError::Missing(missing)), _) | (_, Err(LibraryError::Missing(missing))) => {
-                // A peer that does not answer is known by names, as one that tells nothing.
-                let is_hopeless = missing.iter().any(|object| self.questions.gave_up(object));
-                return if is_hopeless { TypeVerdict::ByName } else { TypeVerdict::Unknown };
-            }
-            _ => TypeVerdict::ByName,
+            (Err(LibraryError::Missing(missing)), _) => return self.without_objects("writer", &missing),
+            (_, Err(LibraryError::Missing(missing))) => return self.without_objects("reader", &missing),
+            (Err(error), _) => not_comparable("writer", &error),
+            (_, Err(error)) => not_comparable("reader", &error),
         };
         if self.verdicts.len() >= VERDICTS_MAX {
             self.verdicts.clear();
         }
         self.verdicts.insert(key, verdict.clone());
         verdict
+    }
+
+    /// What is known of the type of a writer or a reader while these objects are missing.
+    fn without_objects(&self, whose: &str, missing: &[TypeIdentifier]) -> TypeVerdict {
+        if !missing.iter().any(|object| self.questions.gave_up(object)) {
+            return TypeVerdict::Unknown;
+        }
+        // A peer that does not answer is known by names, as one that tells nothing.
+        TypeVerdict::ByName(format!("type objects of the {whose} did not come or were malformed").into())
+    }
+}
+
+fn not_comparable(whose: &str, error: &LibraryError) -> TypeVerdict {
+    TypeVerdict::ByName(format!("that of the {whose} cannot be compared: {error}").into())
+}
+
+/// Why nothing is known of the type of a writer that announces no TYPE_INFORMATION.
+fn why_undescribed(writer: &PublicationData) -> &'static str {
+    if writer.describes_type {
+        "the writer announces a type object of an earlier edition (PID 0x0072) alone"
+    } else {
+        "the writer announces no type information"
     }
 }
 
@@ -335,15 +369,17 @@ impl TypeDirectory for TypeStore {
     }
 
     fn judge(&self, writer: &PublicationData, reader: &SubscriptionData) -> TypeVerdict {
-        let (Some(one), Some(other)) = (&writer.type_information, &reader.type_information) else {
-            return TypeVerdict::ByName;
+        let Some(one) = &writer.type_information else { return TypeVerdict::ByName(why_undescribed(writer).into()) };
+        let Some(other) = &reader.type_information else {
+            return TypeVerdict::ByName("the reader announces no type information".into());
         };
         if one == other {
             return TypeVerdict::Assignable;
         }
-        let (Ok(one), Ok(other)) = (TypeInformation::from_bytes(one), TypeInformation::from_bytes(other)) else {
-            return TypeVerdict::ByName;
-        };
+        let malformed =
+            |whose: &str| TypeVerdict::ByName(Cow::from(format!("the {whose}'s type information is malformed")));
+        let Ok(one) = TypeInformation::from_bytes(one) else { return malformed("writer") };
+        let Ok(other) = TypeInformation::from_bytes(other) else { return malformed("reader") };
         let (from_writer, from_reader) = (writer.guid.prefix, reader.guid.prefix);
         let rules = (reader.qos.type_consistency, writer.qos.representation());
         self.state().verdict((from_writer, &one), (from_reader, &other), rules)

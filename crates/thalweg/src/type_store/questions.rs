@@ -14,12 +14,12 @@ use thalweg_types::type_object::{LibraryError, TypeIdentifier, TypeLibrary, Type
 use super::REQUEST_WRITER;
 
 /// Most objects asked for at the same time, chosen by us as a quarter of what the library holds.
-const WANTED_MAX: usize = 4_096;
+pub(super) const WANTED_MAX: usize = 4_096;
 /// Most objects that one participant is asked for at the same time: the others are asked for when it has answered, and what one names
 /// leaves room for questions to others.
 const WANTED_OF_ONE_MAX: usize = WANTED_MAX / 4;
 /// Most objects in one request.
-const BATCH_MAX: usize = 64;
+pub(super) const BATCH_MAX: usize = 64;
 /// Times that a participant is asked for an object; after the last one its type is known by its name alone.
 const TRIES_MAX: u8 = 4;
 /// Most participants that are asked for an object, one after the other: some may be silent, or lie.
@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 const DEPENDENCIES_MAX: usize = 256;
 
 /// The open questions.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Questions {
     /// By what names an object, or those of a component together.
     wanted: BTreeMap<TypeIdentifier, Wanted>,
@@ -43,6 +43,7 @@ pub(super) struct Questions {
     has_new: bool,
 }
 
+#[derive(Debug)]
 struct Wanted {
     /// Who is asked, and who was before.
     asked: Vec<GuidPrefix>,
@@ -101,6 +102,11 @@ impl Questions {
     /// Whether an object is of use, also if it comes after it was given up.
     fn waits_for(&self, object: &TypeIdentifier) -> bool {
         self.wanted.contains_key(object) || self.hopeless.contains_key(object)
+    }
+
+    /// Objects that are asked for.
+    pub(super) fn open(&self) -> usize {
+        self.wanted.len()
     }
 
     pub(super) fn gave_up(&self, object: &TypeIdentifier) -> bool {

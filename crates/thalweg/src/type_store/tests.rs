@@ -1,11 +1,15 @@
 //! Questions and answers, without a network.
 
-use thalweg_rtps::types::Guid;
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use thalweg_rtps::types::{Guid, Keyed};
 use thalweg_types::idl;
 use thalweg_types::type_object::lookup::{LookupAnswer, LookupCall, RequestIdentity, instance_name};
 use thalweg_types::type_object::{Described, Equivalence, TypeHash, describe};
 
 use super::*;
+use crate::topic::TopicKeys;
 
 const HERE: GuidPrefix = GuidPrefix([1; 12]);
 const THERE: GuidPrefix = GuidPrefix([2; 12]);
@@ -268,4 +272,148 @@ fn one_type_of_a_component_is_answered_with_all() {
     };
     let named: Vec<TypeIdentifier> = objects.into_iter().map(|(identifier, _)| identifier).collect();
     assert_eq!(named, [whole.part(1), whole.part(2)]);
+}
+
+#[test]
+fn more_objects_than_a_request_has_room_for_are_asked_for_in_several_and_all_come() {
+    const PARTS: usize = 2 * questions::BATCH_MAX;
+    let (mut parts, mut members) = (String::new(), String::new());
+    for number in 0..PARTS {
+        write!(parts, "@final struct Part{number} {{ long x{number}; }}; ").expect("a string");
+        write!(members, "Part{number} a{number}; ").expect("a string");
+    }
+    let text = format!("{parts} @final struct Outer {{ {members} }};");
+    let described = describe(idl::parse(&text).expect("IDL").find("Outer").expect("Outer")).expect("described");
+    let mut there = TypeLibrary::default();
+    described.objects.iter().for_each(|(hash, bytes)| there.insert(*hash, bytes).expect("room"));
+    let (mut state, wanted) = (State::default(), &described.information.complete);
+    let _ = state.resolve(THERE, wanted);
+    let requests = state.questions.poll(at(0), HERE);
+    let named = |request: &LookupRequest| match &request.call {
+        LookupCall::Types(types) => types.len(),
+        LookupCall::Dependencies(..) => panic!("{request:?}"),
+    };
+    let counts: Vec<usize> = requests.iter().map(named).collect();
+    assert_eq!(counts, [questions::BATCH_MAX, questions::BATCH_MAX, 1], "the type and its parts");
+    let numbers: BTreeSet<i64> = requests.iter().map(|request| request.identity.number).collect();
+    assert_eq!(numbers.len(), requests.len());
+    for request in requests {
+        assert!(state.resolve(THERE, wanted).is_err(), "an answer is outstanding");
+        let answer = questions::answer(&there, THERE, &request, 1 << 20);
+        let State { library, questions, .. } = &mut state;
+        questions.handle_reply(library, THERE, LookupReply { identity: request.identity, answer });
+    }
+    assert!(state.resolve(THERE, wanted).is_ok());
+}
+
+/// What is judged of a writer and a reader that tell these types named `T`, whose objects are all here.
+fn judged(writer: &str, reader: &str, consistency: TypeConsistency) -> TypeVerdict {
+    let [writer, reader] =
+        [writer, reader].map(|text| describe(idl::parse(text).expect("IDL").find("T").expect("T")).expect("described"));
+    let mut state = State::default();
+    for (hash, bytes) in writer.objects.iter().chain(&reader.objects) {
+        state.library.insert(*hash, bytes).expect("room");
+    }
+    let (writer, reader) = ((THERE, &writer.information), (HERE, &reader.information));
+    state.verdict(writer, reader, (consistency, Representation::Xcdr2))
+}
+
+/// Lets a reader permit something or not.
+type Permit = fn(&mut TypeConsistency, bool);
+
+#[test]
+fn each_option_of_a_reader_permits_its_own_difference_and_no_other() {
+    let cases: [(&str, &str, Permit); 4] = [
+        ("@final struct T { sequence<long> a; };", "@final struct T { sequence<long, 8> a; };", |options, permits| {
+            options.ignores_sequence_bounds = permits
+        }),
+        ("@final struct T { string<9> a; };", "@final struct T { string<8> a; };", |options, permits| {
+            options.ignores_string_bounds = permits
+        }),
+        ("@final struct T { long a; };", "@final struct T { long b; };", |options, permits| {
+            options.ignores_member_names = permits
+        }),
+        ("@appendable struct T { long a; };", "@appendable struct T { long a; long b; };", |options, permits| {
+            options.prevents_widening = !permits
+        }),
+    ];
+    for (writer, reader, set) in cases {
+        for permits in [false, true] {
+            // All others the other way round.
+            let mut options = TypeConsistency {
+                ignores_sequence_bounds: !permits,
+                ignores_string_bounds: !permits,
+                ignores_member_names: !permits,
+                prevents_widening: permits,
+                ..TypeConsistency::default()
+            };
+            set(&mut options, permits);
+            let verdict = judged(writer, reader, options);
+            assert_eq!(verdict == TypeVerdict::Assignable, permits, "{reader} {options:?}: {verdict:?}");
+        }
+    }
+}
+
+/// Keeps the warnings of a thread.
+#[derive(Clone, Default)]
+struct Warnings(Arc<Mutex<Vec<String>>>);
+
+struct WarningText(String);
+
+impl tracing::field::Visit for WarningText {
+    fn record_debug(&mut self, _: &tracing::field::Field, value: &dyn fmt::Debug) {
+        write!(self.0, "{value:?}").expect("a string");
+    }
+}
+
+impl tracing::Subscriber for Warnings {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        *metadata.level() == tracing::Level::WARN
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        let mut text = WarningText(String::new());
+        event.record(&mut text);
+        self.0.lock().expect("no panic under it").push(text.0);
+    }
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+#[test]
+fn a_type_whose_information_is_longer_than_a_parameter_is_not_announced_with_a_warning() {
+    let mut described = described();
+    let one = described.information.complete.dependencies[0].clone();
+    let empty = described.information.to_bytes().expect("written").len();
+    described.information.complete.dependencies.push(one.clone());
+    let bytes_of_one = described.information.to_bytes().expect("written").len() - empty;
+    let most = (INFORMATION_BYTES_MAX - empty) / bytes_of_one;
+    for (more, is_announced) in [(most, true), (most + 1, false)] {
+        let mut described = self::described();
+        described.information.complete.dependencies.extend(std::iter::repeat_n(one.clone(), more));
+        let topic = TopicDescription {
+            name: "long".to_owned(),
+            type_name: "Outer".to_owned(),
+            keyed: Keyed::No,
+            keys: TopicKeys::Wire,
+            described: Some(Arc::new(described)),
+        };
+        let (store, warnings) = (TypeStore::new(HERE), Warnings::default());
+        tracing::subscriber::with_default(warnings.clone(), || store.register(&topic));
+        let information = store.information("long", "Outer");
+        assert_eq!(information.is_some(), is_announced);
+        assert!(information.is_none_or(|information| information.len() <= 65_532));
+        let told = warnings.0.lock().expect("no panic under it").concat();
+        assert_eq!(told.contains("the type of topic \"long\" is not announced"), !is_announced, "{told:?}");
+    }
 }

@@ -129,9 +129,12 @@ fn random_reader_qos(rng: &mut Rng) -> ReaderQos {
         destination_order: random_order(rng),
         data_representation: random_representations(rng),
         type_consistency: TypeConsistency {
-            forces_validation: rng.chance(0.5),
+            allows_coercion: rng.chance(0.5),
+            ignores_sequence_bounds: rng.chance(0.5),
+            ignores_string_bounds: rng.chance(0.5),
+            ignores_member_names: rng.chance(0.5),
             prevents_widening: rng.chance(0.5),
-            ..TypeConsistency::default()
+            forces_validation: rng.chance(0.5),
         },
         presentation: random_presentation(rng),
         partition: random_partition(rng),

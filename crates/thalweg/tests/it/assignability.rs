@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use thalweg::discovery::PublicationData;
-use thalweg::qos::{Representation, WriterQos};
+use thalweg::qos::{ReaderQos, Representation, TypeConsistency, WriterQos};
+use thalweg::status::IncompatibleQos;
 use thalweg::types::Keyed;
 use thalweg::{Topic, Type};
 
@@ -99,14 +100,33 @@ fn a_type_that_grew_is_read_under_another_name() {
 fn a_type_that_does_not_fit_is_an_incompatible_policy_with_the_path_of_the_member() {
     let (domain, name) = (domain(), unique("unfit"));
     let (here, there) = (participant(domain), participant(domain));
-    let writer = here.create_writer(&here.create_topic::<Old>(&name), reliable_writer()).expect("a writer");
-    let reader = there.create_reader(&there.create_topic::<other::Whole>(&name), reliable_reader()).expect("a reader");
-    eventually("the reader is told", || reader.requested_incompatible_qos().total > 0);
-    eventually("the writer is told", || writer.offered_incompatible_qos().total > 0);
-    let told = reader.requested_incompatible_qos();
-    let text: Vec<String> = told.mismatches.iter().map(ToString::to_string).collect();
-    assert!(text.concat().contains("part.a: the writer has long, the reader double"), "{text:?}");
+    let (ours, theirs) = (here.create_topic::<Old>(&name), there.create_topic::<other::Whole>(&name));
+    let writer = here.create_writer(&ours, reliable_writer()).expect("a writer");
+    let reader = there.create_reader(&theirs, reliable_reader()).expect("a reader");
+    let (mut offered, mut requested) = (IncompatibleQos::default(), IncompatibleQos::default());
+    eventually("the reader is told", || {
+        requested = reader.requested_incompatible_qos();
+        requested.total > 0
+    });
+    eventually("the writer is told", || {
+        offered = writer.offered_incompatible_qos();
+        offered.total > 0
+    });
+    let path = "part.a: the writer has long, the reader double";
+    for told in [&requested, &offered] {
+        assert!(text(told).contains(path), "{told:?}");
+    }
+    for (participant, why) in
+        [(&here, here.inconsistent_topic(&ours).why), (&there, there.inconsistent_topic(&theirs).why)]
+    {
+        assert!(why.contains(path), "{participant:?}: {why}");
+    }
     assert!(writer.matched_readers().is_empty() && reader.matched_writers().is_empty());
+}
+
+/// What a status says of the endpoint that does not fit.
+fn text(status: &IncompatibleQos) -> String {
+    status.mismatches.iter().map(ToString::to_string).collect::<Vec<_>>().concat()
 }
 
 #[test]
@@ -115,6 +135,23 @@ fn two_types_under_one_name_of_a_topic_are_refused_in_a_participant() {
     let _writer = here.create_writer(&here.create_topic::<Old>(&name), reliable_writer()).expect("a writer");
     let error = here.create_reader(&here.create_topic::<other::Whole>(&name), reliable_reader()).expect_err("refused");
     assert!(error.to_string().contains(&name), "{error}");
+}
+
+#[test]
+fn a_participant_that_watches_tells_no_match_where_validation_is_forced_before_the_objects_have_come() {
+    let (domain, name) = (domain(), unique("watched"));
+    let (here, there, watching) = (participant(domain), participant(domain), participant(domain));
+    let _writer = here.create_writer(&here.create_topic::<Old>(&name), reliable_writer()).expect("a writer");
+    let _reader = there.create_reader(&there.create_topic::<New>(&name), validating()).expect("a reader");
+    let wanted = || watching.subscriptions().into_iter().find(|known| known.data.topic_name == name);
+    eventually("both are discovered", || announced(&watching, &name).is_some() && wanted().is_some());
+    let (writer, reader) = (announced(&watching, &name).expect("discovered"), wanted().expect("discovered").data);
+    // Of one name, so that nothing but the types keeps them apart.
+    let writer = PublicationData { type_name: reader.type_name.clone(), ..writer };
+    let early = watching.compare(&writer, &reader, Duration::ZERO);
+    assert!(early.to_string().contains("its type cannot be validated: its objects were not given in time"), "{early}");
+    let late = watching.compare(&writer, &reader, Duration::from_secs(10));
+    assert!(late.is_match(), "{late}");
 }
 
 /// What a participant announces of a topic.
@@ -146,6 +183,71 @@ fn endpoints_of_which_one_is_silent_about_its_type_match_by_name() {
     let topic = there.create_raw_topic(&name, "demo::Whole", Keyed::Yes, None);
     let _reader = there.create_reader(&topic, reliable_reader()).expect("a reader");
     eventually("they match", || writer.matched_readers().len() == 1);
+}
+
+/// The QoS of a reader that matches only where the types can be compared.
+fn validating() -> ReaderQos {
+    let type_consistency = TypeConsistency { forces_validation: true, ..TypeConsistency::default() };
+    ReaderQos { type_consistency, ..reliable_reader() }
+}
+
+#[test]
+fn a_reader_that_forces_validation_matches_when_the_objects_of_another_type_have_come() {
+    let (domain, name) = (domain(), unique("validated"));
+    let (here, there) = (participant(domain), participant(domain));
+    let writer = here.create_writer(&here.create_topic::<Old>(&name), reliable_writer()).expect("a writer");
+    let reader = there.create_reader(&there.create_topic::<New>(&name), validating()).expect("a reader");
+    eventually("they match", || writer.matched_readers().len() == 1 && reader.matched_writers().len() == 1);
+    assert_eq!((writer.offered_incompatible_qos().total, reader.requested_incompatible_qos().total), (0, 0));
+    writer.write(&Old { id: 7, part: Part { a: 3 } }).expect("written");
+    assert_eq!(take(&reader, 1).remove(0).data().expect("read").id, 7);
+}
+
+#[test]
+fn a_reader_that_forces_validation_and_is_silent_about_its_own_type_matches_nobody() {
+    let (domain, name) = (domain(), unique("unvalidated"));
+    let (here, there) = (participant(domain), participant(domain));
+    let writer = here.create_writer(&here.create_topic::<Old>(&name), reliable_writer()).expect("a writer");
+    let topic = there.create_raw_topic(&name, "demo::Whole", Keyed::Yes, None);
+    let reader = there.create_reader(&topic, validating()).expect("a reader");
+    let (mut offered, mut requested) = (IncompatibleQos::default(), IncompatibleQos::default());
+    eventually("both are told", || {
+        (offered, requested) = (writer.offered_incompatible_qos(), reader.requested_incompatible_qos());
+        offered.total > 0 && requested.total > 0
+    });
+    for told in [&offered, &requested] {
+        let expected = "its type cannot be validated: the reader announces no type information";
+        assert!(text(told).contains(expected), "{told:?}");
+    }
+    assert!(writer.matched_readers().is_empty() && reader.matched_writers().is_empty());
+}
+
+#[test]
+fn a_reader_that_forces_validation_matches_no_writer_that_is_silent_about_its_type() {
+    let (domain, name) = (domain(), unique("untold"));
+    let (here, there) = (participant(domain), participant(domain));
+    let topic = here.create_raw_topic(&name, "demo::Whole", Keyed::Yes, None);
+    let writer = here.create_writer(&topic, reliable_writer()).expect("a writer");
+    let reader = there.create_reader(&there.create_topic::<Old>(&name), validating()).expect("a reader");
+    eventually("both are told", || {
+        writer.offered_incompatible_qos().total > 0 && reader.requested_incompatible_qos().total > 0
+    });
+    assert!(text(&reader.requested_incompatible_qos()).contains("no type information"));
+    assert!(writer.matched_readers().is_empty() && reader.matched_writers().is_empty());
+}
+
+#[test]
+fn a_reader_that_forces_validation_in_a_participant_without_types_matches_nobody() {
+    let (domain, name) = (domain(), unique("without"));
+    let builder = thalweg::DomainParticipant::builder(domain).loopback_only();
+    let (here, there) = (participant(domain), builder.without_type_description().create().expect("a participant"));
+    let writer = here.create_writer(&here.create_topic::<Old>(&name), reliable_writer()).expect("a writer");
+    let reader = there.create_reader(&there.create_topic::<Old>(&name), validating()).expect("a reader");
+    eventually("both are told", || {
+        writer.offered_incompatible_qos().total > 0 && reader.requested_incompatible_qos().total > 0
+    });
+    let told = text(&reader.requested_incompatible_qos());
+    assert!(told.contains("its type cannot be validated: this participant compares no types"), "{told}");
 }
 
 #[test]

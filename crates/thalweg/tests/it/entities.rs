@@ -8,7 +8,7 @@ use thalweg::discovery::{ParticipantData, PublicationData, SubscriptionData, Top
 use thalweg::qos::{
     AttachedData, History, Method, ReaderQos, ResourceLimits, Transmission, TypeConsistency, WriterQos, WriterTiming,
 };
-use thalweg::{DataReader, DomainParticipant, Error, ErrorKind, InstanceState, cdr};
+use thalweg::{DataReader, DataWriter, DomainParticipant, Error, ErrorKind, InstanceState, TopicType, cdr};
 
 use crate::fixture::*;
 
@@ -60,6 +60,7 @@ fn other_side() {
             let _writer = participant.create_writer(&topic, late_writer()).unwrap();
             std::thread::sleep(PATIENCE);
         }
+        "demand" => demand_and_wait(&participant, &topic_name),
         other => panic!("no such role: {other}"),
     }
 }
@@ -324,6 +325,126 @@ fn a_reader_enforces_the_consistency_of_types_that_it_asks_for() {
     assert_eq!((strict.matched_writers().len(), strictest.matched_writers().len()), (0, 0));
     let qos = ReaderQos { history: History::KeepAll, ..late_reader() };
     assert_eq!(strict.set_qos(qos).unwrap_err().kind(), ErrorKind::ImmutablePolicy);
+}
+
+/// The name of a topic whose two types differ in what one option permits.
+fn topic_of_option(name: &str, option: &str, permits: bool) -> String {
+    format!("{name} {option} {permits}")
+}
+
+/// Two readers, of which one permits a difference and no other, and one all but this.
+fn demand<T: TopicType>(
+    participant: &DomainParticipant,
+    (name, option): (&str, &str),
+    set: fn(&mut TypeConsistency, bool),
+) -> [DataReader<T>; 2] {
+    [false, true].map(|permits| {
+        let mut type_consistency = TypeConsistency {
+            ignores_sequence_bounds: !permits,
+            ignores_string_bounds: !permits,
+            ignores_member_names: !permits,
+            prevents_widening: permits,
+            ..TypeConsistency::default()
+        };
+        set(&mut type_consistency, permits);
+        let topic = participant.create_topic::<T>(&topic_of_option(name, option, permits));
+        participant.create_reader(&topic, ReaderQos { type_consistency, ..late_reader() }).unwrap()
+    })
+}
+
+fn demand_and_wait(participant: &DomainParticipant, name: &str) {
+    let _readers = (
+        demand::<differing::ShortSequence>(participant, (name, "numbers"), |options, permits| {
+            options.ignores_sequence_bounds = permits;
+        }),
+        demand::<differing::ShortText>(participant, (name, "text"), |options, permits| {
+            options.ignores_string_bounds = permits;
+        }),
+        demand::<differing::Renamed>(participant, (name, "other"), |options, permits| {
+            options.ignores_member_names = permits;
+        }),
+        demand::<differing::Widened>(participant, (name, "more"), |options, permits| {
+            options.prevents_widening = !permits;
+        }),
+    );
+    std::thread::sleep(PATIENCE);
+}
+
+#[test]
+fn each_option_of_type_consistency_that_another_process_asks_for_permits_its_own_difference() {
+    let (domain, name) = (domain(), unique("options"));
+    let participant = participant(domain);
+    let _other = start("demand", domain, &name);
+    // With each, the member at which the types differ.
+    let options = [("numbers", "numbers"), ("text", "text"), ("other", "last"), ("more", "more")];
+    let writers: Vec<(&str, &str, bool, DataWriter<differing::Offered>)> = options
+        .into_iter()
+        .flat_map(|(option, member)| [false, true].map(|permits| (option, member, permits)))
+        .map(|(option, member, permits)| {
+            let topic = participant.create_topic(&topic_of_option(&name, option, permits));
+            (option, member, permits, participant.create_writer(&topic, late_writer()).unwrap())
+        })
+        .collect();
+    for (option, member, permits, writer) in &writers {
+        eventually(&format!("{option} is judged"), || {
+            writer.matched_readers().len() == 1 || writer.offered_incompatible_qos().total > 0
+        });
+        let told = writer.offered_incompatible_qos();
+        let text: String = told.mismatches.iter().map(ToString::to_string).collect();
+        assert_eq!(writer.matched_readers().len() == 1, *permits, "{option}: {text}");
+        if !permits {
+            assert_eq!(told.last_policy(), Some(thalweg::qos::PolicyId::TYPE_CONSISTENCY), "{option}");
+            assert!(text.contains(&format!("a difference: {member}: ")), "{option}: {text}");
+        }
+    }
+}
+
+/// A type, and those that differ from it in what one option permits.
+mod differing {
+    use thalweg::Topic;
+
+    #[derive(Topic, Clone, Debug, PartialEq, Default)]
+    #[topic(name = "demo::Differing", extensibility = "appendable")]
+    pub struct Offered {
+        pub numbers: Vec<i32>,
+        pub text: String,
+        pub last: i32,
+    }
+
+    #[derive(Topic, Clone, Debug, PartialEq, Default)]
+    #[topic(name = "demo::Differing", extensibility = "appendable")]
+    pub struct ShortSequence {
+        #[topic(max_len = 4)]
+        pub numbers: Vec<i32>,
+        pub text: String,
+        pub last: i32,
+    }
+
+    #[derive(Topic, Clone, Debug, PartialEq, Default)]
+    #[topic(name = "demo::Differing", extensibility = "appendable")]
+    pub struct ShortText {
+        pub numbers: Vec<i32>,
+        #[topic(max_len = 4)]
+        pub text: String,
+        pub last: i32,
+    }
+
+    #[derive(Topic, Clone, Debug, PartialEq, Default)]
+    #[topic(name = "demo::Differing", extensibility = "appendable")]
+    pub struct Renamed {
+        pub numbers: Vec<i32>,
+        pub text: String,
+        pub other: i32,
+    }
+
+    #[derive(Topic, Clone, Debug, PartialEq, Default)]
+    #[topic(name = "demo::Differing", extensibility = "appendable")]
+    pub struct Widened {
+        pub numbers: Vec<i32>,
+        pub text: String,
+        pub last: i32,
+        pub more: i32,
+    }
 }
 
 mod wider {

@@ -3,6 +3,7 @@
 
 pub mod assign;
 pub mod codec;
+mod docs;
 pub mod document;
 pub mod idl;
 mod known_types;
@@ -11,6 +12,7 @@ mod row;
 pub mod rust;
 pub mod type_object;
 
+pub use docs::SourceDocs;
 pub use known_types::{READINGS, Types};
 pub use thalweg_cdr::description::{
     Alias, Annotations, Bitfield, Bitmask, Bitset, Component, Enumeration, Literal, Primitive, Recursive, Structure,

@@ -7,6 +7,7 @@ use thalweg_cdr::Extensibility;
 use thalweg_cdr::description::{Enumeration, Primitive, Recursive, Structure, StructureMember, Type, Union};
 
 use crate::codec::member_default;
+use crate::docs::SourceDocs;
 use crate::document::Document;
 use crate::idl::id_of_name;
 
@@ -19,7 +20,15 @@ use crate::idl::id_of_name;
 /// The first type or member that has no counterpart in Rust: `long double`, `wchar`, a bit mask or a bit set, `@default` of a case or of
 /// bounded elements, an optional member within a key.
 pub fn to_rust<'a>(types: impl IntoIterator<Item = &'a Type>) -> Result<String, String> {
-    let mut writer = Writer::default();
+    to_documented_rust(types, &SourceDocs::default())
+}
+
+/// As [`to_rust`], with comments of the source as documentation.
+///
+/// # Errors
+/// As [`to_rust`].
+pub fn to_documented_rust<'a>(types: impl IntoIterator<Item = &'a Type>, docs: &SourceDocs) -> Result<String, String> {
+    let mut writer = Writer { written: BTreeSet::new(), root: Module::default(), docs };
     for found in types {
         writer.define(found)?;
     }
@@ -28,10 +37,10 @@ pub fn to_rust<'a>(types: impl IntoIterator<Item = &'a Type>) -> Result<String, 
     Ok(out)
 }
 
-#[derive(Default)]
-struct Writer {
+struct Writer<'d> {
     written: BTreeSet<String>,
     root: Module,
+    docs: &'d SourceDocs,
 }
 
 /// The definitions of a module in order, then its modules by name.
@@ -65,7 +74,7 @@ impl Module {
 
 const DERIVES: &str = "#[derive(Clone, Debug, PartialEq, Topic)]";
 
-impl Writer {
+impl Writer<'_> {
     fn module(&mut self, name: &str) -> &mut Module {
         let parts: Vec<&str> = name.split("::").collect();
         let modules = &parts[..parts.len() - 1];
@@ -96,13 +105,14 @@ impl Writer {
                 let (inner, bound) = self.spelled(&alias.aliased, name).map_err(|why| format!("{name}: {why}"))?;
                 let bound = bound.map(|bound| format!("#[topic(max_len = {bound})] ")).unwrap_or_default();
                 let own = type_name(name);
+                let docs = self.docs.to_rust(name, None, "");
                 format!(
-                    "/// `{name}`\n{DERIVES}\n#[topic(name = \"{name}\"{endless})]\npub struct {own}({bound}pub {inner});"
+                    "{docs}/// `{name}`\n{DERIVES}\n#[topic(name = \"{name}\"{endless})]\npub struct {own}({bound}pub {inner});"
                 )
             }
             Type::Structure(structure) => self.structure(structure, endless)?,
             Type::Union(union) => self.union(union, endless)?,
-            Type::Enumeration(enumeration) => of_enumeration(enumeration),
+            Type::Enumeration(enumeration) => of_enumeration(enumeration, self.docs),
             _ => return Ok(()),
         };
         self.module(name).definitions.push(text);
@@ -132,7 +142,8 @@ impl Writer {
             "name = \"{name}\", extensibility = \"{}\"{hashed}{nested}{endless}",
             word(structure.extensibility)
         );
-        Ok(format!("/// `{name}`\n{DERIVES}\n#[topic({words})]\npub struct {} {{\n{members}}}", type_name(name)))
+        let docs = self.docs.to_rust(name, None, "");
+        Ok(format!("{docs}/// `{name}`\n{DERIVES}\n#[topic({words})]\npub struct {} {{\n{members}}}", type_name(name)))
     }
 
     fn member(&mut self, member: &StructureMember, of: &str, next: u32) -> Result<String, String> {
@@ -161,7 +172,8 @@ impl Writer {
         }
         let attribute = if words.is_empty() { String::new() } else { format!("    #[topic({})]\n", words.join(", ")) };
         let spelled = if member.is_optional { format!("Option<{spelled}>") } else { spelled };
-        Ok(format!("    /// `{}`\n{attribute}    pub {field}: {spelled},\n", member.name))
+        let docs = self.docs.to_rust(of, Some(&member.name), "    ");
+        Ok(format!("{docs}    /// `{}`\n{attribute}    pub {field}: {spelled},\n", member.name))
     }
 
     fn union(&mut self, union: &Union, endless: &str) -> Result<String, String> {
@@ -209,7 +221,8 @@ impl Writer {
             let value = if case.is_default { value.replacen('(', &label, 1) } else { value };
             let _ = writeln!(
                 cases,
-                "    /// `{}`\n    #[topic({})]\n    {}{value},",
+                "{}    /// `{}`\n    #[topic({})]\n    {}{value},",
+                self.docs.to_rust(name, Some(&case.name), "    "),
                 case.name,
                 words.join(", "),
                 variant_name(&case.name)
@@ -222,7 +235,8 @@ impl Writer {
             "name = \"{name}\", discriminator = {discriminator}, extensibility = \"{}\"{hashed}{key}{nested}{endless}",
             word(union.extensibility)
         );
-        Ok(format!("/// `{name}`\n{DERIVES}\n#[topic({words})]\npub enum {} {{\n{cases}}}", type_name(name)))
+        let docs = self.docs.to_rust(name, None, "");
+        Ok(format!("{docs}/// `{name}`\n{DERIVES}\n#[topic({words})]\npub enum {} {{\n{cases}}}", type_name(name)))
     }
 
     /// The type as it is named in the module of `within`, and its bound where the member states it.
@@ -340,22 +354,24 @@ fn of_primitive(primitive: Primitive) -> Result<&'static str, String> {
     })
 }
 
-fn of_enumeration(enumeration: &Enumeration) -> String {
+fn of_enumeration(enumeration: &Enumeration, docs: &SourceDocs) -> String {
     let mut literals = String::new();
     for (index, literal) in enumeration.literals.iter().enumerate() {
         let default = if index == enumeration.default && index != 0 { ", default" } else { "" };
         let (name, value) = (&literal.name, literal.value);
         let _ = writeln!(
             literals,
-            "    /// `{name}`\n    #[topic(name = \"{name}\"{default})]\n    {} = {value},",
+            "{}    /// `{name}`\n    #[topic(name = \"{name}\"{default})]\n    {} = {value},",
+            docs.to_rust(&enumeration.name, Some(name), "    "),
             variant_name(name)
         );
     }
     let bits =
         if enumeration.bit_bound == 32 { String::new() } else { format!(", bit_bound = {}", enumeration.bit_bound) };
     let name = &enumeration.name;
+    let docs = docs.to_rust(name, None, "");
     format!(
-        "/// `{name}`\n#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Topic)]\n\
+        "{docs}/// `{name}`\n#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Topic)]\n\
          #[topic(name = \"{name}\"{bits})]\npub enum {} {{\n{literals}}}",
         type_name(name)
     )

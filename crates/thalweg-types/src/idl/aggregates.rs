@@ -21,13 +21,14 @@ impl Parser {
             return Ok(());
         }
         self.begin(&name);
+        let whole = self.document(&name, applied);
         let base = if self.words.try_take(":") { Some(self.base(&name)?) } else { None };
         let mut members = base.as_ref().map_or_else(Vec::new, |base| base.members.clone());
         let has_hashed_ids = self.has_hashed_ids(applied);
         self.words.take("{")?;
         while !self.words.try_take("}") {
             let known = members.len();
-            self.member(has_hashed_ids, &mut members)?;
+            self.member(&whole, has_hashed_ids, &mut members)?;
             let keys = members[known..].iter().filter(|member| member.is_key);
             let placed = keys.map(|key| {
                 let place = self.words.error_before(String::new());
@@ -68,12 +69,13 @@ impl Parser {
         }
     }
 
-    fn member(&mut self, by_hash: bool, members: &mut Vec<StructureMember>) -> Result<(), IdlError> {
+    fn member(&mut self, of: &str, by_hash: bool, members: &mut Vec<StructureMember>) -> Result<(), IdlError> {
         let applied = Applied::read(&mut self.words)?;
         let base = self.type_specification()?;
         let annotations = applied.descriptive(&self.names)?;
         loop {
             let (name, member_type) = self.declarator(base.clone())?;
+            self.docs.add(of, Some(&name), applied.docs().unwrap_or_default());
             let next = members.last().map_or(0, |last| last.id + 1);
             let id = self.id(&applied, &name, by_hash, next)?;
             if members.iter().any(|member| *member.name == *name || member.id == id) {
@@ -122,6 +124,7 @@ impl Parser {
             return Ok(());
         }
         self.begin(&name);
+        let whole = self.document(&name, applied);
         self.words.take("switch")?;
         self.words.take("(")?;
         let on_label = Applied::read(&mut self.words)?;
@@ -145,7 +148,8 @@ impl Parser {
         // In a mutable union the discriminator has the id 0; elsewhere ids do not travel, and Cyclone DDS counts from 0.
         let first_id = u32::from(extensibility == Extensibility::Mutable);
         while !self.words.try_take("}") {
-            let case = self.case(&discriminator, by_hash, first_id, &cases)?;
+            let (case, docs) = self.case(&discriminator, by_hash, first_id, &cases)?;
+            self.docs.add(&whole, Some(&case.name), docs.as_deref().unwrap_or_default());
             cases.push(case);
         }
         if cases.is_empty() {
@@ -169,7 +173,8 @@ impl Parser {
         by_hash: bool,
         first_id: u32,
         before: &[UnionCase],
-    ) -> Result<UnionCase, IdlError> {
+    ) -> Result<(UnionCase, Option<Arc<str>>), IdlError> {
+        let in_front = self.words.docs();
         let (mut labels, mut is_default) = (Vec::new(), false);
         loop {
             let at_case = self.words.peek() == Some("case");
@@ -206,7 +211,7 @@ impl Parser {
         }
         self.words.take(";")?;
         let default = default_of(&applied, &case_type, &self.names)?;
-        Ok(UnionCase {
+        let case = UnionCase {
             name,
             id,
             labels,
@@ -215,7 +220,8 @@ impl Parser {
             is_external: applied.has("external"),
             try_construct: applied.try_construct()?,
             annotations: Annotations { default, ..applied.descriptive(&self.names)? },
-        })
+        };
+        Ok((case, in_front.or_else(|| applied.docs().map(Arc::from))))
     }
 
     /// The value of the discriminator behind `case`.

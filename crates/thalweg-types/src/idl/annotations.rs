@@ -1,5 +1,7 @@
 //! Annotations (IDL 4.2 §8, DDS-XTypes 1.3 §7.3.1.2).
 
+use std::sync::Arc;
+
 use thalweg_cdr::Extensibility;
 use thalweg_cdr::description::{Annotations, TryConstruct};
 
@@ -7,9 +9,9 @@ use super::constants::{Constant, expression};
 use super::words::{Word, Words, error_at};
 use super::{IdlError, Names};
 
-/// The annotations in front of something.
+/// The annotations in front of something, and what the comments there say.
 #[derive(Default)]
-pub(super) struct Applied(Vec<Annotation>);
+pub(super) struct Applied(Vec<Annotation>, Option<Arc<str>>);
 
 struct Annotation {
     name: String,
@@ -21,6 +23,7 @@ struct Annotation {
 impl Applied {
     /// Reads the annotations that come next.
     pub(super) fn read(words: &mut Words) -> Result<Applied, IdlError> {
+        let in_front = words.docs();
         let mut applied = Vec::new();
         while words.try_take("@") {
             let place = words.next_word("the name of an annotation")?;
@@ -46,7 +49,13 @@ impl Applied {
             }
             applied.push(Annotation { name, arguments, place });
         }
-        Ok(Applied(applied))
+        let docs = in_front.or_else(|| words.docs());
+        Ok(Applied(applied, docs))
+    }
+
+    /// What the comments in front of it say.
+    pub(super) fn docs(&self) -> Option<&str> {
+        self.1.as_deref()
     }
 
     fn find(&self, name: &str) -> Option<&Annotation> {

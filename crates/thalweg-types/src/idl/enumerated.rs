@@ -18,12 +18,14 @@ impl Parser {
             return Err(self.words.error_before(problem));
         }
         self.words.take("{")?;
+        let whole = self.document(&name, applied);
         let mut literals: Vec<Literal> = Vec::new();
         let mut default = None;
         let (mut least, mut greatest) = (0, 0);
         loop {
             let own = Applied::read(&mut self.words)?;
             let literal = self.words.identifier()?;
+            self.docs.add(&whole, Some(&literal), own.docs().unwrap_or_default());
             let next = literals.last().map_or(0, |last| last.value.wrapping_add(1));
             let value = own.integer("value", &self.names)?.unwrap_or(next);
             if literals.iter().any(|other| other.name == literal || other.value == value) {

@@ -10,6 +10,7 @@ mod aggregates;
 mod annotations;
 mod constants;
 mod defaults;
+mod definitions;
 mod enumerated;
 mod names;
 mod preprocessor;
@@ -25,8 +26,10 @@ use thalweg_cdr::Extensibility;
 use thalweg_cdr::description::{Alias, Primitive, Recursive, StructureMember, TieError, Type, is_open, tie};
 
 pub use constants::Constant;
+pub use definitions::Definitions;
 pub use text::to_idl;
 
+use crate::docs::SourceDocs;
 use annotations::Applied;
 use constants::expression;
 use names::{Named, Names};
@@ -74,25 +77,6 @@ impl Default for Reading {
     }
 }
 
-/// The types of a text, by their names with modules and in the order of their definition.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Definitions {
-    types: BTreeMap<String, Type>,
-    order: Vec<String>,
-}
-
-impl Definitions {
-    /// The type of this name.
-    pub fn find(&self, name: &str) -> Option<&Type> {
-        self.types.get(name)
-    }
-
-    /// All types in the order of their definition.
-    pub fn iter(&self) -> impl Iterator<Item = &Type> {
-        self.order.iter().filter_map(|name| self.types.get(name))
-    }
-}
-
 /// Reads all types of a text. Types must be defined or declared before they are used, and may use themselves. Includes are passed over.
 ///
 /// # Errors
@@ -130,6 +114,7 @@ struct Parser {
     words: Words,
     names: Names,
     order: Vec<String>,
+    docs: SourceDocs,
     /// Where each type was first used that was not defined there.
     uses: BTreeMap<String, IdlError>,
     /// Where each key member stands, with the names of its structure and its own.
@@ -146,6 +131,7 @@ impl Parser {
             words,
             names,
             order,
+            docs: SourceDocs::default(),
             uses,
             keys: Vec::new(),
             extensibility: reading.extensibility,
@@ -163,7 +149,7 @@ impl Parser {
             Named::Type(found) if found.name() == Some(&name) => Some((name, found)),
             _ => None,
         });
-        Ok(Definitions { types: types.collect(), order: self.order })
+        Ok(Definitions { types: types.collect(), order: self.order, docs: self.docs })
     }
 
     /// Puts the definitions in the place of the names by which types were used that were not defined.
@@ -213,7 +199,7 @@ impl Parser {
             "enum" => self.enumeration(&applied)?,
             "bitmask" => self.bitmask(&applied)?,
             "bitset" => self.bitset()?,
-            "typedef" => self.type_definition()?,
+            "typedef" => self.type_definition(&applied)?,
             "const" => self.constant()?,
             ";" => return Ok(()),
             _ if applied.has("annotation") => self.skip_braces()?,
@@ -259,11 +245,12 @@ impl Parser {
         Ok(())
     }
 
-    fn type_definition(&mut self) -> Result<(), IdlError> {
+    fn type_definition(&mut self, applied: &Applied) -> Result<(), IdlError> {
         Applied::read(&mut self.words)?.refuse("the type of a typedef")?;
         let base = self.type_specification()?;
         loop {
             let (name, aliased) = self.declarator(base.clone())?;
+            self.document(&name, applied);
             let alias = Alias { name: self.names.qualified(&name), aliased };
             self.define(&name, Named::Type(Type::Alias(Arc::new(alias))))?;
             if !self.words.try_take(",") {
@@ -454,6 +441,13 @@ impl Parser {
             }
             Some(_) => Err(self.words.error_before(format!("{qualified} is defined twice"))),
         }
+    }
+
+    /// Keeps the comment in front of a type of this module, and returns its whole name.
+    fn document(&mut self, name: &str, applied: &Applied) -> String {
+        let whole = self.names.qualified(name);
+        self.docs.add(&whole, None, applied.docs().unwrap_or_default());
+        whole
     }
 
     /// Whether `keyword name;` stands here: a declaration without definition.

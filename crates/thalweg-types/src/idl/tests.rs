@@ -480,3 +480,14 @@ fn keys_that_older_tools_mark_are_not_lost_in_silence() {
         assert!(parse(&with(pragma)).is_ok(), "{pragma}");
     }
 }
+
+#[test]
+fn a_name_of_a_stranger_stays_on_its_line() {
+    let plain = structure("@final struct A { long x; };", "A");
+    let mut forged = Structure::clone(&plain);
+    forged.name = "A\n{ long y; };\r\nstruct B".to_owned();
+    forged.members[0].name = "x;\n  long z".into();
+    let text = to_idl([&Type::Structure(Arc::new(forged))]);
+    assert_eq!(text.lines().count(), to_idl([&Type::Structure(plain)]).lines().count(), "{text}");
+    assert!(text.contains("x;\\u000a  long z;") && !text.contains('\r'), "{text}");
+}

@@ -369,13 +369,27 @@ fn global(name: &str) -> String {
 }
 
 pub(super) fn quoted(text: &str) -> String {
-    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"))
+    format!("\"{}\"", on_one_line(&text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")))
 }
 
-/// The name, with an underscore in front if it is a word of IDL (IDL 4.2 §7.2.3.2).
+/// The name, with an underscore in front if it is a word of IDL (IDL 4.2 §7.2.3.2). Names may come from strangers: one with letters that
+/// end a line gives no text that is read back, and no further line.
 pub(super) fn escaped(name: &str) -> String {
     let lower = name.to_lowercase();
-    if KEYWORDS.contains(&lower.as_str()) || name.starts_with('_') { format!("_{name}") } else { name.to_owned() }
+    let is_taken = KEYWORDS.contains(&lower.as_str()) || name.starts_with('_');
+    on_one_line(&if is_taken { format!("_{name}") } else { name.to_owned() })
+}
+
+/// The text with control letters as IDL writes them in texts.
+fn on_one_line(text: &str) -> String {
+    let mut out = String::new();
+    for letter in text.chars() {
+        match letter.is_control() {
+            true => _ = write!(out, "\\u{:04x}", u32::from(letter)),
+            false => out.push(letter),
+        }
+    }
+    out
 }
 
 const KEYWORDS: [&str; 76] = [

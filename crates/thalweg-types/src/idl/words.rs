@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::preprocessor::{Macro, NESTING_MAX as MACROS_MAX, Preprocessor};
 use super::{IdlError, Reading};
+use crate::docs::documentation;
 
 /// A text without comments and preprocessor lines, and how far it was read.
 #[derive(Clone, Default)]
@@ -22,6 +23,8 @@ pub(super) struct Word {
     pub file: Option<Arc<str>>,
     pub line: usize,
     pub column: usize,
+    /// What the comments in front of it say.
+    pub docs: Option<Arc<str>>,
 }
 
 /// Most bytes of a text and all its includes; chosen by us, far above any set of types in use.
@@ -52,6 +55,11 @@ impl Words {
     /// The next word, which stays there.
     pub(super) fn peek(&self) -> Option<&str> {
         self.words.get(self.position).map(|word| &*word.text)
+    }
+
+    /// What the comments in front of the next word say.
+    pub(super) fn docs(&self) -> Option<Arc<str>> {
+        self.words.get(self.position)?.docs.clone()
     }
 
     /// The word behind the next one.
@@ -150,6 +158,8 @@ struct Scan<'a> {
     bytes: usize,
     /// Macros that were replaced, and the words that they stand for.
     expanded: usize,
+    /// Comments in front of the next word.
+    docs: Vec<String>,
     /// Brackets `<` that are open in the definition that is being read.
     brackets: i32,
 }
@@ -161,7 +171,7 @@ impl<'a> Scan<'a> {
     fn new(reading: &'a Reading) -> Result<Scan<'a>, IdlError> {
         let preprocessor = Preprocessor::with(&reading.defines).map_err(|problem| error_at(None, problem))?;
         let (words, read) = (Vec::new(), BTreeSet::new());
-        Ok(Scan { reading, preprocessor, words, read, bytes: 0, expanded: 0, brackets: 0 })
+        Ok(Scan { reading, preprocessor, words, read, bytes: 0, expanded: 0, docs: Vec::new(), brackets: 0 })
     }
 
     fn finish(self) -> Words {
@@ -198,6 +208,7 @@ impl<'a> Scan<'a> {
     fn file(&mut self, text: &str, path: Option<&Path>) -> Result<(), IdlError> {
         let file: Option<Arc<str>> = path.map(|path| path.to_string_lossy().into());
         let outer = self.preprocessor.begin_file();
+        self.docs.clear();
         self.bytes += text.len();
         if self.bytes > TEXT_BYTES_MAX {
             let problem = format!("more than {TEXT_BYTES_MAX} bytes of text, includes counted");
@@ -205,7 +216,7 @@ impl<'a> Scan<'a> {
         }
         let (mut line, mut line_start, mut at) = (1, 0, 0);
         let mut is_line_start = true;
-        let place = |line, column| Word { text: "".into(), file: file.clone(), line, column };
+        let place = |line, column| Word { text: "".into(), file: file.clone(), line, column, docs: None };
         while let Some(first) = text[at..].chars().next() {
             let rest = &text[at..];
             let here = || place(line, at - line_start + 1);
@@ -225,7 +236,9 @@ impl<'a> Scan<'a> {
                 if let (Some(included), Some(path)) = (included, path) {
                     self.include(&included, path, &here())?;
                 }
-            } else if !is_skipped && !is_blank(piece) {
+            } else if !is_skipped && is_blank(piece) {
+                self.docs.extend(documentation(piece));
+            } else if !is_skipped {
                 self.push(piece, &here(), &mut Vec::new())?;
             }
             is_line_start = first == '\n' || (is_line_start && first.is_whitespace());
@@ -235,6 +248,7 @@ impl<'a> Scan<'a> {
             }
             at += length;
         }
+        self.docs.clear();
         let ended = self.preprocessor.end_file(outer);
         ended.map_err(|problem| error_at(Some(&place(line, at - line_start + 1)), problem))
     }
@@ -287,7 +301,9 @@ impl<'a> Scan<'a> {
             ">" => self.brackets -= 1,
             _ => {}
         }
-        self.words.push(Word { text: text.into(), ..place.clone() });
+        let docs = std::mem::take(&mut self.docs);
+        let docs = (!docs.is_empty()).then(|| docs.join("\n").into());
+        self.words.push(Word { text: text.into(), docs, ..place.clone() });
     }
 }
 

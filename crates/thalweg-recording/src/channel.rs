@@ -46,6 +46,15 @@ impl RecordedWriter {
         shown_topic(&self.topic)
     }
 
+    /// What is the same for this writer in all files: its GUID, and in files of others the number of its channel.
+    pub fn key(&self, channel: u16) -> String {
+        if self.writer.is_empty() {
+            format!("{} {channel}", self.topic)
+        } else {
+            format!("{} {}", self.topic, self.writer)
+        }
+    }
+
     /// The channel's metadata.
     pub fn to_metadata(&self) -> BTreeMap<String, String> {
         let qos = serde_json::to_string(&self.qos).unwrap_or_default();

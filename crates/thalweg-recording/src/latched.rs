@@ -2,6 +2,7 @@
 //! each further client of a view.
 
 use std::collections::{HashMap, VecDeque};
+use std::hash::Hash;
 
 use thalweg::Payload;
 use thalweg::types::{Guid, KeyHash};
@@ -19,18 +20,24 @@ pub struct Kept {
     pub payload: Payload,
 }
 
-/// The last samples of each instance of durable writers, in 64 MiB at most.
-#[derive(Debug, Default)]
-pub struct Latched {
-    instances: HashMap<(Guid, KeyHash), VecDeque<Kept>>,
+/// The last samples of each instance of durable writers, in 64 MiB at most. `W` tells writers apart.
+#[derive(Debug)]
+pub struct Latched<W = Guid> {
+    instances: HashMap<(W, KeyHash), VecDeque<Kept>>,
     bytes: usize,
 }
 
-impl Latched {
+impl<W> Default for Latched<W> {
+    fn default() -> Latched<W> {
+        Latched { instances: HashMap::new(), bytes: 0 }
+    }
+}
+
+impl<W: Copy + Ord + Hash> Latched<W> {
     /// Keeps a sample in place of the oldest of its instance beyond `depth`, unless it is older than all of them: what came of a new writer
     /// may come in front of what the writer kept. Where the memory is full, it takes the place of further ones of its instance. Returns whether
     /// there was room: else it is not repeated.
-    pub fn keep(&mut self, writer: Guid, instance: KeyHash, depth: usize, sample: Kept) -> bool {
+    pub fn keep(&mut self, writer: W, instance: KeyHash, depth: usize, sample: Kept) -> bool {
         let samples = self.instances.entry((writer, instance)).or_default();
         // Numbers have 32 bits here.
         let is_before = |kept: &Kept| kept.sequence.wrapping_sub(sample.sequence).cast_signed() <= 0;
@@ -60,13 +67,13 @@ impl Latched {
     }
 
     /// The instance has ended.
-    pub fn end(&mut self, writer: Guid, instance: KeyHash) {
+    pub fn end(&mut self, writer: W, instance: KeyHash) {
         let samples = self.instances.remove(&(writer, instance)).unwrap_or_default();
         self.bytes -= samples.iter().map(bytes_of).sum::<usize>();
     }
 
     /// The writer has gone, and what it kept for late readers with it.
-    pub fn forget(&mut self, writer: Guid) {
+    pub fn forget(&mut self, writer: W) {
         let bytes = &mut self.bytes;
         self.instances.retain(|(owner, _), samples| {
             let is_of_another = *owner != writer;
@@ -78,14 +85,14 @@ impl Latched {
     }
 
     /// All that is kept, each writer's in the order of its numbers.
-    pub fn samples(&self) -> Vec<(Guid, Kept)> {
+    pub fn samples(&self) -> Vec<(W, Kept)> {
         self.samples_of(|_| true)
     }
 
     /// What is kept of these writers, in the same order.
-    pub fn samples_of(&self, is_meant: impl Fn(Guid) -> bool) -> Vec<(Guid, Kept)> {
+    pub fn samples_of(&self, is_meant: impl Fn(W) -> bool) -> Vec<(W, Kept)> {
         let all = self.instances.iter().filter(|((writer, _), _)| is_meant(*writer));
-        let mut kept: Vec<(Guid, Kept)> =
+        let mut kept: Vec<(W, Kept)> =
             all.flat_map(|((writer, _), samples)| samples.iter().map(|sample| (*writer, sample.clone()))).collect();
         kept.sort_by_key(|(writer, sample)| (*writer, sample.sequence));
         kept

@@ -8,18 +8,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use thalweg::types::{Keyed, SequenceNumber};
-use thalweg::{DataWriter, ErrorKind, KeyOf, Payload, Raw, Type};
+use thalweg::types::Keyed;
+use thalweg::{DataWriter, Error, ErrorKind, KeyOf, Payload, Raw, Type};
 
-use crate::channel::RecordedWriter;
 use crate::error::RecordingError;
 use crate::instance::instance_of;
+use crate::latched::Kept;
 use crate::members::{JoinDomain, Members, WrittenType};
-use crate::numbers::NumberSet;
+use crate::opening::Opening;
 use crate::order::LookAhead;
 use crate::pace::ReplayPace;
 use crate::read::{Entry, InstanceEnd, ReadChannel, RecordingReader};
 use crate::schema::{shown_topic, wire_topic};
+use crate::seen::SeenSamples;
 use crate::selection::{TopicSelection, Withheld};
 use crate::timeline::{RecordedTimes, Timeline};
 use crate::type_search::TypeSource;
@@ -33,6 +34,10 @@ pub struct PlayerOptions {
     pub rate: f64,
     /// Whose time stamps give the distances.
     pub clock: ReplayClock,
+    /// Where it begins, in recorded time from the beginning of the recording; zero for all of it. What durable writers keep for late
+    /// readers by then comes first: the last samples of each instance that has not ended, as many as their history has, and of KEEP_ALL
+    /// the last thousand.
+    pub start: Duration,
     /// New names of topics, by their recorded ones; as on the wire or as ROS 2 shows them.
     pub renamed: BTreeMap<String, String>,
 }
@@ -53,6 +58,8 @@ pub enum ReplayClock {
 pub struct PlayerCounts {
     /// Samples and ends of instances that were written.
     pub written: u64,
+    /// Those of them from before the start, which durable writers had kept.
+    pub latched: u64,
     /// Samples that a writer refused, such as for want of room.
     pub refused: u64,
     /// Ends of instances without a key, which cannot be told again.
@@ -68,11 +75,14 @@ pub struct PlayerCounts {
 impl fmt::Display for PlayerCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let late = self.lateness_most.as_secs_f64() * 1e3;
-        let PlayerCounts { written, refused, keyless, disordered, skipped, .. } = self;
+        let PlayerCounts { written, latched, refused, keyless, disordered, skipped, .. } = self;
         write!(
             f,
             "wrote {written} samples, {refused} refused, {disordered} out of order, {keyless} ends without a key, at most {late:.3} ms late"
         )?;
+        if *latched > 0 {
+            write!(f, ", {latched} kept from before the start")?;
+        }
         if skipped.is_zero() { Ok(()) } else { write!(f, ", {} s of silence left out", skipped.as_secs()) }
     }
 }
@@ -84,6 +94,7 @@ pub struct Player<'a> {
     members: Members<'a>,
     types: &'a TypeSource<'a>,
     options: PlayerOptions,
+    opening: Opening,
     counts: PlayerCounts,
     /// Topics that are replayed by name only, as ROS 2 shows them.
     withheld: BTreeMap<String, Withheld>,
@@ -110,6 +121,7 @@ impl<'a> Player<'a> {
             writers: BTreeMap::new(),
             members: Members::new(join),
             types,
+            opening: Opening::new(options.start),
             options,
             counts: PlayerCounts::default(),
             withheld: BTreeMap::new(),
@@ -174,9 +186,10 @@ impl<'a> Player<'a> {
     /// Writes what the files have, one after the other, until `stop` is set. Returns the files that are cut off, with the reason.
     ///
     /// # Errors
-    /// A file cannot be read further.
+    /// A file cannot be read further, or the recording ends before the start.
     pub fn play(&mut self, files: &[PathBuf], stop: &AtomicBool) -> Result<Vec<String>, RecordingError> {
         let mut pace = ReplayPace::new(self.options.rate);
+        self.opening.restart();
         let cut_off = self.play_at(&mut pace, files, stop);
         self.counts.skipped += pace.skipped();
         cut_off
@@ -202,6 +215,7 @@ impl<'a> Player<'a> {
                     continue;
                 }
                 let time_ns = line.place(writer_of(&entry), stamps);
+                self.opening.set_out(time_ns);
                 while !ahead.has_room() {
                     self.write_next(&mut ahead, pace, stop);
                 }
@@ -216,7 +230,10 @@ impl<'a> Player<'a> {
         }
         while self.write_next(&mut ahead, pace, stop) && !stop.load(Ordering::Relaxed) {}
         self.counts.disordered += ahead.late();
-        Ok(cut_off)
+        match self.opening.early_end().filter(|_| !stop.load(Ordering::Relaxed)) {
+            Some(reason) => Err(RecordingError::new(reason)),
+            None => Ok(cut_off),
+        }
     }
 
     /// Waits until all reliable readers have acknowledged, at most for so long, and gives the counts.
@@ -242,32 +259,81 @@ impl<'a> Player<'a> {
         self.counts
     }
 
-    /// Writes the next entry once it is due; false when there is none.
+    /// Writes the next entry once it is due, or passes it over where it comes before the start; false when there is none.
     fn write_next(&mut self, ahead: &mut LookAhead<Entry>, pace: &mut ReplayPace, stop: &AtomicBool) -> bool {
         let Some((time_ns, entry)) = ahead.take() else { return false };
+        if self.opening.is_before(time_ns) {
+            if !self.opening.has_begun() {
+                self.pass_over(time_ns, entry);
+                return true;
+            }
+            // It stood too far behind later ones. Only what is kept counts from before the start.
+            if !self.opening.has_writer(&writer_of(&entry)) {
+                return true;
+            }
+        }
+        if !self.opening.has_begun() {
+            self.begin(pace);
+        }
         let due = pace.due(time_ns, Instant::now());
-        loop {
-            let rest = due.saturating_duration_since(Instant::now());
-            if stop.load(Ordering::Relaxed) {
-                return false;
-            }
-            if rest.is_zero() {
-                break;
-            }
-            std::thread::sleep(rest.min(STEP));
+        if !wait_until(due, stop) {
+            return false;
         }
         let lateness = Instant::now().saturating_duration_since(due);
-        let written = match entry {
-            Entry::Message { channel, data, .. } => {
-                let key = channel.writer.as_ref().map(|writer| writer_key(writer, channel.id));
-                let Some(writer) = key.ok().and_then(|key| self.writers.get(&key)) else { return true };
-                writer.write_payload(&Payload::from(data), None, None).map(drop)
+        let Some(written) = self.write(entry) else { return true };
+        self.note(written);
+        self.counts.lateness_most = self.counts.lateness_most.max(lateness);
+        true
+    }
+
+    /// Keeps what late readers of its writer would get, of an entry from before the start.
+    fn pass_over(&mut self, time_ns: u64, entry: Entry) {
+        self.opening.pass(time_ns);
+        match entry {
+            Entry::Message { channel, sequence, publish_time_ns, data, .. } => {
+                let Ok(writer) = &channel.writer else { return };
+                // The numbers of others are often missing, or count something else.
+                let sequence = if writer.writer.is_empty() { 0 } else { sequence };
+                let kept = Kept { sequence, log_time_ns: time_ns, publish_time_ns, payload: Payload::from(data) };
+                if let Err(reason) = self.opening.keep(&writer.key(channel.id), kept) {
+                    self.counts.refused += 1;
+                    self.refusal.get_or_insert_with(|| format!("{}: {reason}", shown_topic(&writer.topic)));
+                }
             }
             Entry::InstanceEnd { end, .. } => {
-                let Some(writer) = self.writers.get(&key_of_end(&end)) else { return true };
+                if let Some(key) = end.key_bytes() {
+                    self.opening.end(&key_of_end(&end), &key);
+                }
+            }
+            Entry::Summary(_) => {}
+        }
+    }
+
+    /// Writes what durable writers had kept, at once; the distances of what follows count from the start.
+    fn begin(&mut self, pace: &mut ReplayPace) {
+        for (key, kept) in self.opening.begin() {
+            let Some(writer) = self.writers.get(&key) else { continue };
+            let written = writer.write_payload(&kept.payload, None, None).map(drop);
+            self.counts.latched += u64::from(written.is_ok());
+            self.note(written);
+        }
+        if let Some(start_ns) = self.opening.start_ns() {
+            pace.due(start_ns, Instant::now());
+        }
+    }
+
+    /// Writes an entry; `None` where there is nothing to be written.
+    fn write(&mut self, entry: Entry) -> Option<Result<(), Error>> {
+        match entry {
+            Entry::Message { channel, data, .. } => {
+                let writer = self.writers.get(&channel.writer.as_ref().ok()?.key(channel.id))?;
+                Some(writer.write_payload(&Payload::from(data), None, None).map(drop))
+            }
+            Entry::InstanceEnd { end, .. } => {
+                let writer = self.writers.get(&key_of_end(&end))?;
                 let Some(key) = end.key_bytes() else {
                     self.counts.keyless += 1;
-                    return true;
+                    return None;
                 };
                 let ended = if end.disposed {
                     writer.dispose_serialized(&key, None)
@@ -275,13 +341,16 @@ impl<'a> Player<'a> {
                     writer.unregister_serialized(&key, None)
                 };
                 match ended {
-                    // The recording has no sample of the instance by this writer, so that nobody takes the writer for one of its own.
-                    Err(error) if !end.disposed && error.kind() == ErrorKind::PreconditionNotMet => return true,
-                    ended => ended.map(drop),
+                    // No sample of the instance was replayed by this writer, so that nobody takes the writer for one of its own.
+                    Err(error) if !end.disposed && error.kind() == ErrorKind::PreconditionNotMet => None,
+                    ended => Some(ended.map(drop)),
                 }
             }
-            Entry::Summary(_) => return true,
-        };
+            Entry::Summary(_) => None,
+        }
+    }
+
+    fn note(&mut self, written: Result<(), Error>) {
         match written {
             Ok(()) => self.counts.written += 1,
             Err(error) => {
@@ -289,8 +358,6 @@ impl<'a> Player<'a> {
                 self.refusal.get_or_insert_with(|| error.to_string());
             }
         }
-        self.counts.lateness_most = self.counts.lateness_most.max(lateness);
-        true
     }
 
     fn add_writer(&mut self, channel: &ReadChannel) -> Result<(), String> {
@@ -304,7 +371,7 @@ impl<'a> Player<'a> {
             return Ok(());
         }
         let recorded = channel.writer.clone()?;
-        let key = writer_key(&recorded, channel.id);
+        let key = recorded.key(channel.id);
         if self.writers.contains_key(&key) {
             return Ok(());
         }
@@ -320,6 +387,9 @@ impl<'a> Player<'a> {
                 return Err(format!("it has a key, and the file does not describe its type {}", recorded.type_name));
             }
         };
+        if let Some(depth) = recorded.qos.kept_for_late_readers() {
+            self.opening.add_writer(&key, depth, key_of.clone());
+        }
         let name = self.renamed(&recorded.topic).map_or_else(|| recorded.topic.clone(), |name| wire_topic(name));
         let written = WrittenType::new(&recorded.type_name, recorded.keyed, of.as_ref());
         let participant = self.members.writing(&name, written)?;
@@ -364,7 +434,7 @@ fn recorded_name(channel: &ReadChannel) -> &str {
 fn writer_of(entry: &Entry) -> String {
     match entry {
         Entry::Message { channel, .. } => match &channel.writer {
-            Ok(writer) => writer_key(writer, channel.id),
+            Ok(writer) => writer.key(channel.id),
             Err(_) => channel.name.clone(),
         },
         Entry::InstanceEnd { end, .. } => key_of_end(end),
@@ -390,57 +460,17 @@ fn stamps_of(entry: &Entry) -> Option<(RecordedTimes, usize)> {
     }
 }
 
-/// The samples that stood in a file: what durable writers keep is repeated at the beginning of each.
-struct SeenSamples {
-    writers: BTreeMap<String, SeenNumbers>,
-}
-
-impl SeenSamples {
-    /// None so far. The memory is for those writers that are replayed; little of it is left for the others.
-    fn new<'k>(replayed: impl ExactSizeIterator<Item = &'k String>) -> SeenSamples {
-        let ranges_max = (SEEN_RANGES_MAX / replayed.len().max(1)).max(SEEN_RANGES_LEAST);
-        SeenSamples { writers: replayed.map(|key| (key.clone(), SeenNumbers::new(ranges_max))).collect() }
-    }
-
-    /// Adds an entry; false when it was there already. Files of others have no GUIDs, and often no numbers: theirs are always new.
-    fn insert(&mut self, entry: &Entry) -> bool {
-        let Entry::Message { channel, sequence, .. } = entry else { return true };
-        let Ok(writer) = &channel.writer else { return true };
-        if writer.writer.is_empty() {
+/// Waits until then; false when `stop` is set.
+fn wait_until(due: Instant, stop: &AtomicBool) -> bool {
+    loop {
+        let rest = due.saturating_duration_since(Instant::now());
+        if stop.load(Ordering::Relaxed) {
+            return false;
+        }
+        if rest.is_zero() {
             return true;
         }
-        let seen = self.writers.entry(writer_key(writer, channel.id));
-        seen.or_insert_with(|| SeenNumbers::new(SEEN_RANGES_LEAST)).insert(*sequence)
-    }
-}
-
-/// The numbers of a writer, which have 32 bits in files.
-struct SeenNumbers {
-    numbers: NumberSet,
-    /// The greatest one, with bits above the 32.
-    last: Option<i64>,
-}
-
-impl SeenNumbers {
-    fn new(ranges_max: usize) -> SeenNumbers {
-        SeenNumbers { numbers: NumberSet::of_ranges(ranges_max), last: None }
-    }
-
-    /// Adds a number; false when it was there already.
-    fn insert(&mut self, sequence: u32) -> bool {
-        let last = *self.last.get_or_insert(i64::from(sequence));
-        let number = last + i64::from(sequence.wrapping_sub(last as u32).cast_signed());
-        self.last = Some(last.max(number));
-        self.numbers.insert(SequenceNumber(number))
-    }
-}
-
-/// The same writer in all files: by its GUID, and in files of others by its channel.
-fn writer_key(writer: &RecordedWriter, channel: u16) -> String {
-    if writer.writer.is_empty() {
-        format!("{} {channel}", writer.topic)
-    } else {
-        format!("{} {}", writer.topic, writer.writer)
+        std::thread::sleep(rest.min(STEP));
     }
 }
 
@@ -460,34 +490,3 @@ const TOLD_MAX: usize = 24;
 const LOOK_AHEAD: usize = 4_096;
 /// Their bytes, chosen by us.
 const LOOK_AHEAD_BYTES: usize = 64 << 20;
-/// Ranges of the numbers of all writers, chosen by us: 128 MiB, the gaps of a day at 200 Hz of which every second sample is lost.
-const SEEN_RANGES_MAX: usize = 8 << 20;
-/// Ranges that a writer may have however many there are, and one that is not replayed, chosen by us: 16 KiB.
-const SEEN_RANGES_LEAST: usize = 1_024;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_durable_writer_kept_is_replayed_behind_a_later_sample_and_once() {
-        let mut seen = SeenNumbers::new(9);
-        let order = [101, 1, 2, 3, 102, 2, 101, 102, 103];
-        let is_new = order.map(|number| seen.insert(number));
-        assert_eq!(is_new, [true, true, true, true, true, false, false, false, true]);
-        let mut seen = SeenNumbers::new(9);
-        assert_eq!(
-            [u32::MAX - 1, u32::MAX, 0, 1, u32::MAX].map(|number| seen.insert(number)),
-            [true, true, true, true, false]
-        );
-    }
-
-    #[test]
-    fn a_kept_sample_is_new_however_many_gaps_came_before_it() {
-        let keys: Vec<String> = (0..100).map(|writer| format!("t {writer}")).collect();
-        let mut all = SeenSamples::new(keys.iter());
-        let seen = all.writers.get_mut("t 7").expect("a writer");
-        assert!((10_001..30_001).step_by(2).all(|number| seen.insert(number)));
-        assert_eq!([1, 2, 7, 9, 2, 10_004].map(|number| seen.insert(number)), [true, true, true, true, false, true]);
-    }
-}

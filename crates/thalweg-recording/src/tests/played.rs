@@ -1,19 +1,24 @@
 //! Which channels can be replayed, and which are refused.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use mcap::records::MessageHeader;
 use mcap::{WriteOptions, Writer};
-use thalweg::DomainParticipant;
+use thalweg::qos::{ReaderQos, WriterQos};
 use thalweg::types::Keyed;
+use thalweg::{DataReader, DomainParticipant, Raw};
 
-use super::files::Folder;
+use super::files::{Folder, options, writer};
 use crate::channel::RecordedWriter;
 use crate::error::RecordingError;
+use crate::files::{Compression, RecordedMessage, RecordingFiles};
 use crate::player::{Player, PlayerOptions, ReplayClock};
+use crate::qos::RecordedQos;
 use crate::read::channels_of;
 use crate::schema::TypeSchema;
+use crate::summary::RecordingSummary;
 use crate::type_identity::TypeIdentity;
 use crate::{TopicSelection, Withheld};
 
@@ -51,6 +56,7 @@ fn open_renamed(path: &std::path::Path, topics: &[&str], renamed: &[(&str, &str)
         topics: TopicSelection::new(topics.iter().map(|name| (*name).to_owned()).collect(), Vec::new()),
         rate: 1.0,
         clock: ReplayClock::Source,
+        start: Duration::ZERO,
         renamed: renamed.iter().map(|(old, new)| ((*old).to_owned(), (*new).to_owned())).collect(),
     };
     let types = |_: &str| Ok(None);
@@ -125,8 +131,8 @@ fn requests_are_replayed_where_they_are_named_and_told_where_they_are_not() {
     let player = |renamed: &[(&str, &str)]| {
         let owned = |(old, new): &(&str, &str)| ((*old).to_owned(), (*new).to_owned());
         let renamed = renamed.iter().map(owned).collect();
-        let options =
-            PlayerOptions { topics: TopicSelection::default(), rate: 1.0, clock: ReplayClock::Source, renamed };
+        let (topics, start) = (TopicSelection::default(), Duration::ZERO);
+        let options = PlayerOptions { topics, rate: 1.0, clock: ReplayClock::Source, start, renamed };
         let player = Player::open(&join, std::slice::from_ref(&path), options, &types).expect("opened");
         player.withheld().clone()
     };
@@ -150,6 +156,7 @@ fn each_definition_of_a_type_name_is_replayed_as_what_it_is() {
         topics: TopicSelection::default(),
         rate: 1.0,
         clock: ReplayClock::Source,
+        start: Duration::ZERO,
         renamed: BTreeMap::new(),
     };
     let _player = Player::open(&join, &[path], options, &types).expect("opened");
@@ -172,4 +179,81 @@ fn each_definition_of_a_type_name_is_replayed_as_what_it_is() {
         assert!(begun.elapsed() < Duration::from_secs(30), "{told:?}");
         std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+/// A recording of "scan" and of "map", whose writer keeps two samples for late readers: topics, milliseconds and numbers.
+fn write_run(path: &std::path::Path, samples: &[(&str, u64, u8)]) {
+    let mut files = RecordingFiles::create(options(path.to_owned(), Compression::None, None)).expect("created");
+    let of =
+        |topic: &str, guid: &str, qos: &WriterQos| RecordedWriter { qos: RecordedQos::of(qos), ..writer(topic, guid) };
+    let usual = WriterQos::default().keep_all();
+    let map = files.add_writer(of("map", "g1", &WriterQos::default().transient_local().keep_last(2)));
+    let scan = files.add_writer(of("scan", "g2", &usual));
+    for (topic, after_ms, number) in samples {
+        let time = 1_700_000_000_000_000_000 + after_ms * 1_000_000;
+        let data = [0, 1, 0, 0, *number, 0, 0, 0];
+        let message =
+            RecordedMessage { sequence: u32::from(*number), log_time_ns: time, publish_time_ns: time, data: &data };
+        files.write(if *topic == "map" { map } else { scan }, &message).expect("written");
+    }
+    files.finish(&RecordingSummary::default()).expect("finished");
+}
+
+fn started(start: Duration, rate: f64) -> PlayerOptions {
+    let (topics, renamed) = (TopicSelection::default(), BTreeMap::new());
+    PlayerOptions { topics, rate, clock: ReplayClock::Source, start, renamed }
+}
+
+/// The numbers of the next samples.
+fn numbers(reader: &DataReader<Raw>, count: usize) -> Vec<u8> {
+    let begun = Instant::now();
+    let mut numbers = Vec::new();
+    while numbers.len() < count && begun.elapsed() < Duration::from_secs(30) {
+        numbers
+            .extend(reader.take(usize::MAX).iter().filter(|sample| sample.is_valid()).map(|sample| sample.bytes()[4]));
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    numbers
+}
+
+#[test]
+fn a_replay_from_the_middle_begins_with_what_durable_writers_keep_and_keeps_the_distances_from_there() {
+    let folder = Folder::new("started");
+    let path = folder.0.join("run.mcap");
+    let before: [(&str, u64, u8); 5] =
+        [("map", 0, 1), ("scan", 10, 11), ("map", 20, 2), ("map", 30, 3), ("scan", 99_990, 12)];
+    let after: [(&str, u64, u8); 3] = [("scan", 100_200, 13), ("map", 100_500, 4), ("scan", 101_000, 14)];
+    write_run(&path, &[&before[..], &after].concat());
+    let (join, types, stop) = (|| joined("started"), |_: &str| Ok(None), AtomicBool::new(false));
+    let files = std::slice::from_ref(&path);
+    let watcher = joined("started").expect("a participant");
+    let readers = ["map", "scan"].map(|name| {
+        let topic = watcher.create_raw_topic(name, "a::T", Keyed::No, None);
+        watcher.create_reader(&topic, ReaderQos::default().reliable().keep_all()).expect("a reader")
+    });
+    let mut player = Player::open(&join, files, started(Duration::from_secs(100), 2.0), &types).expect("opened");
+    assert_eq!(player.wait_for_readers(Duration::from_secs(30), &stop), 2);
+    for turn in 1..=2 {
+        let begun = Instant::now();
+        player.play(files, &stop).expect("played");
+        // The last one is due a second after the start, at twice the speed; the recording before it lasts 50.
+        let took = begun.elapsed();
+        assert!((Duration::from_millis(500)..Duration::from_secs(25)).contains(&took), "{took:?}");
+        assert_eq!((numbers(&readers[0], 3), numbers(&readers[1], 2)), (vec![2, 3, 4], vec![13, 14]), "turn {turn}");
+        let counts = player.counts();
+        assert_eq!((counts.written, counts.latched, counts.refused), (5 * turn, 2 * turn, 0));
+    }
+}
+
+#[test]
+fn a_start_behind_the_end_of_the_recording_is_refused_with_its_length() {
+    let folder = Folder::new("short");
+    let path = folder.0.join("run.mcap");
+    write_run(&path, &[("map", 0, 1), ("scan", 2_500, 2)]);
+    let (join, types, stop) = (|| joined("short"), |_: &str| Ok(None), AtomicBool::new(false));
+    let files = std::slice::from_ref(&path);
+    let mut player = Player::open(&join, files, started(Duration::from_secs(3), 1.0), &types).expect("opened");
+    let error = player.play(files, &stop).expect_err("nothing is left").to_string();
+    assert_eq!(error, "the recording ends 2.500 s after its beginning, and the start is at 3 s");
+    assert_eq!((player.counts().written, player.counts().latched), (0, 0));
 }

@@ -22,6 +22,7 @@ use crate::outcome::{Failure, InLine, print_either, remark};
 #[command(after_help = crate::after_help!(
     "thalweg replay run.mcap --rate 2 --loop",
     "thalweg replay run_0.mcap run_1.mcap --topics /scan --remap /scan=/old/scan",
+    "thalweg replay run.mcap --start 90",
     "thalweg replay bag --info"
 ))]
 /// Writes the samples of MCAP files, ours or those of ROS 2's rosbag2 (the folder of a bag stands for its files), to their topics: at the recorded distances, with the recorded
@@ -33,7 +34,7 @@ pub struct ReplayOptions {
     pub files: Vec<PathBuf>,
 
     /// Say what the files have of the topics that --topics and --exclude choose, and write nothing (default: replay them).
-    #[arg(long, conflicts_with_all = ["again", "remap", "rate", "clock", "wait", "acknowledge_timeout"])]
+    #[arg(long, conflicts_with_all = ["again", "remap", "rate", "clock", "start", "wait", "acknowledge_timeout"])]
     pub info: bool,
 
     /// Print the counts, or with --info what the files have, as JSON (default: text).
@@ -65,6 +66,11 @@ pub struct ReplayOptions {
     /// Take the distances of samples from these time stamps (default: source).
     #[arg(long, value_enum, value_name = "CLOCK", default_value = "source", hide_default_value = true)]
     pub clock: ClockName,
+
+    /// Begin SECONDS behind the beginning of the recording, in recorded time; what durable writers keep for late readers by then, the last
+    /// samples of each instance as far as the history of the writer goes, is written first, at once (default: 0).
+    #[arg(long, value_name = "SECONDS", default_value = "0", hide_default_value = true, value_parser = crate::parse::seconds)]
+    pub start: Duration,
 
     /// Before the first sample wait until each writer has a reader, at most SECONDS (default: 2).
     #[arg(long, value_name = "SECONDS", default_value = "2", hide_default_value = true, value_parser = crate::parse::seconds)]
@@ -117,6 +123,7 @@ pub fn replay(options: &ReplayOptions, interrupt: &Interrupt) -> Result<(), Fail
             ClockName::Source => ReplayClock::Source,
             ClockName::Reception => ReplayClock::Reception,
         },
+        start: options.start,
         renamed: options.remap.iter().cloned().collect::<BTreeMap<String, String>>(),
     };
     let mut player = Player::open(&join, &files, player_options, &types).map_err(Failure::from_cause)?;
@@ -164,6 +171,8 @@ pub(super) fn tell_idle(patterns: &[String]) {
 #[derive(Serialize)]
 struct OutcomeView {
     written: u64,
+    /// Those of them from before --start.
+    latched: u64,
     refused: u64,
     keyless: u64,
     disordered: u64,
@@ -178,9 +187,10 @@ struct OutcomeView {
 
 impl OutcomeView {
     fn new(counts: PlayerCounts, withheld: &BTreeMap<String, Withheld>) -> OutcomeView {
-        let PlayerCounts { written, refused, keyless, disordered, lateness_most, skipped } = counts;
+        let PlayerCounts { written, latched, refused, keyless, disordered, lateness_most, skipped } = counts;
         OutcomeView {
             written,
+            latched,
             refused,
             keyless,
             disordered,

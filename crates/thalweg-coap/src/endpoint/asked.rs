@@ -6,7 +6,7 @@ use super::secret::TableState;
 use crate::message::{Block, Code, Observe, OptionNumber, Options, parse_uint};
 
 /// The part of a request that the endpoint itself needs.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Asked {
     pub observe: Option<Observe>,
     pub block1: Option<Block>,

@@ -4,6 +4,7 @@ use thalweg_base::time::Instant;
 
 use super::cache::{self, Cache, CacheKey};
 use super::in_flight::{Owner, Use};
+use super::peers::{PeerState, RequestQueue};
 use super::protected::push_request;
 use super::slab::Slab;
 use super::timers::TimerId;
@@ -229,9 +230,10 @@ impl Endpoint {
         let place = self.peers.hold(peer, &mut self.rng).ok_or(RequestError::TooManyPeers)?;
         let state = self.peers.get(place);
         let blocked = state.ids.blocked_until(now, self.config.times.message_id_lifetime);
-        let paused = Some(state.requests.paused_until).filter(|until| now < *until);
+        let paused = state.requests().map(|requests| requests.paused_until).filter(|until| now < *until);
         let probes = delivery == Confirmability::NonConfirmable && !peer.is_multicast();
-        let silent = Some(state.requests.silence.blocked_until(&self.config)).filter(|until| probes && now < *until);
+        let blocked_until = |requests: &RequestQueue| requests.silence.blocked_until(&self.config);
+        let silent = state.requests().map(blocked_until).filter(|until| probes && now < *until);
         if let Some(until) = blocked {
             self.peers.release(place);
             return Err(RequestError::MessageIdsExhausted { until });
@@ -283,7 +285,7 @@ impl Endpoint {
     /// Sends the next message of a request, or lets it wait for its turn.
     pub(super) fn send_in_turn(&mut self, now: Instant, id: u64) {
         let Some(outgoing) = self.client.requests.get_mut(id) else { return };
-        let requests = &mut self.peers.get_mut(outgoing.peer).requests;
+        let requests = self.peers.get_mut(outgoing.peer).requests_mut();
         if outgoing.delivery == Confirmability::Confirmable && requests.in_flight >= self.config.nstart.max(1) {
             outgoing.stage = Stage::Waiting;
             requests.waiting.push_back(id);
@@ -294,8 +296,11 @@ impl Endpoint {
 
     /// Sends as many of the waiting requests as may be under way.
     pub(super) fn send_waiting(&mut self, now: Instant, place: u32) {
-        while self.peers.get(place).requests.in_flight < self.config.nstart.max(1) {
-            let Some(id) = self.peers.get_mut(place).requests.waiting.pop_front() else { return };
+        let has_room = |state: &PeerState, nstart: u16| {
+            state.requests().is_some_and(|requests| requests.in_flight < nstart.max(1))
+        };
+        while has_room(self.peers.get(place), self.config.nstart) {
+            let Some(id) = self.peers.get_mut(place).take_waiting() else { return };
             // One that was cancelled meanwhile is gone, and one that waited twice has left.
             if self.client.requests.get(id).is_some_and(|outgoing| outgoing.stage == Stage::Waiting) {
                 self.send(now, id);
@@ -331,11 +336,11 @@ impl Endpoint {
         if is_confirmable {
             let backoff = self.first_backoff();
             last.transmission = Some(self.repeat_until_acknowledged(now, place, message, Owner::Request(id), backoff));
-            self.peers.get_mut(place).requests.in_flight += 1;
+            self.peers.get_mut(place).requests_mut().in_flight += 1;
         } else {
             self.in_flight.set_use(place, message, Use::Unacknowledged(Owner::Request(id)));
             last.unacknowledged = Some(message);
-            self.peers.get_mut(place).requests.silence.note_sent(now, len);
+            self.peers.get_mut(place).requests_mut().silence.note_sent(now, len);
         }
         if let Some(outgoing) = self.client.requests.get_mut(id) {
             outgoing.stage = Stage::Sent;
@@ -354,7 +359,7 @@ impl Endpoint {
             self.in_flight.forget_use(place, message);
         }
         if last.is_counted {
-            self.peers.get_mut(place).requests.in_flight -= 1;
+            self.peers.get_mut(place).requests_mut().in_flight -= 1;
         }
     }
 

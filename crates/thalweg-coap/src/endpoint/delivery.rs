@@ -98,7 +98,7 @@ impl Endpoint {
             None => None,
         };
         if owner.is_some() {
-            self.peers.get_mut(place).requests.silence.end();
+            self.peers.get_mut(place).end_silence();
         }
         match owner {
             Some(Owner::Ping(request)) => self.finish_ping(now, request),

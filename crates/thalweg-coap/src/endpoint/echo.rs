@@ -26,7 +26,7 @@ impl Endpoint {
     pub(super) fn note_proof(&mut self, place: u32) {
         let state = self.peers.get_mut(place);
         state.verified = true;
-        state.requests.silence.end();
+        state.end_silence();
     }
 
     /// Whether a response of `len` bytes with this part of a body is too large for an address that may be forged, and a

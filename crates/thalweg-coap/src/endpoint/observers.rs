@@ -1,5 +1,6 @@
 //! The server's side of observation: the observers of each resource (RFC 7641 §4).
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use thalweg_base::time::Instant;
@@ -20,6 +21,8 @@ use crate::oscore::ServerAssociation;
 
 /// Bytes of a registration that is kept: path, query, and what FETCH says of it. A longer one gets a plain answer.
 pub(super) const REGISTRATION_BYTES_MAX: usize = 1024;
+/// Registrations of a resource among which one is looked for that asks for the same: clients of one kind come one after the other.
+const ALIKE_AMONG: usize = 4;
 /// After this a notification that was put off is tried again.
 pub(super) const NOTIFY_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
@@ -29,13 +32,12 @@ pub(super) struct Observer {
     /// Place of the peer, which is held.
     pub peer: u32,
     pub token: Token,
-    request: RequestBuf,
-    asked: Asked,
-    pub path: String,
+    /// Shared by observers that ask for the same: of a thousand clients of one kind it is there once.
+    observed: Arc<ObservedRequest>,
     pub standing: Standing,
     format: NotifiedFormat,
     /// Length of the registration, to which the bound on bytes to an unproved address relates.
-    request_bytes: usize,
+    request_bytes: u32,
     /// Bytes on the wire of the answer to it.
     spent_bytes: u32,
     /// The number of the last response or notification.
@@ -43,10 +45,23 @@ pub(super) struct Observer {
     progress: Progress,
     timer: Option<TimerId>,
     /// The protection of notifications.
-    protection: Option<ServerAssociation>,
+    protection: Option<Box<ServerAssociation>>,
+}
+
+/// What an observer asked for.
+#[derive(Debug, PartialEq, Eq)]
+struct ObservedRequest {
+    request: RequestBuf,
+    asked: Asked,
+    path: String,
 }
 
 impl Observer {
+    /// The resource that it observes.
+    pub fn path(&self) -> &str {
+        &self.observed.path
+    }
+
     /// Whether the handler works on a notification.
     pub fn is_asked(&self) -> bool {
         self.progress.is_asked
@@ -167,11 +182,15 @@ impl Endpoint {
                 return None;
             }
             // Notifications are bound to the latest registration if it is protected (RFC 8613 §4.1.3.5.1).
-            let is_same = known.asked.representation == exchange.asked.representation && exchange.protection.is_none();
+            let before = known.observed.asked;
+            let is_same = before.representation == exchange.asked.representation && exchange.protection.is_none();
             if is_same && request.capacity() <= REGISTRATION_BYTES_MAX {
                 // The client may know other entity tags by now (RFC 7641 §3.3.2).
-                known.request = request;
-                known.asked.payload = exchange.asked.payload;
+                let asked = Asked { payload: exchange.asked.payload, ..before };
+                let observed = ObservedRequest { request, asked, path };
+                if *known.observed != observed {
+                    known.observed = Arc::new(observed);
+                }
                 known.format.handle_answer(response);
                 return Some(Registered { observer: id, number: known.count(now), is_outdated });
             }
@@ -184,29 +203,39 @@ impl Endpoint {
         let applicant = self.apply(exchange.peer)?;
         let mut format = NotifiedFormat::default();
         format.handle_answer(response);
+        let asked = Asked { observe: None, ..exchange.asked };
         let observer = Observer {
             peer: exchange.peer,
             token: exchange.token,
-            request,
-            asked: Asked { observe: None, ..exchange.asked },
-            path: path.clone(),
+            observed: self.observed(ObservedRequest { request, asked, path }),
             standing: Standing::default(),
             format,
-            request_bytes: exchange.request_bytes,
+            request_bytes: exchange.request_bytes as u32,
             spent_bytes: 0,
             number: number_at(now),
             progress: Progress::default(),
             timer: None,
-            protection: exchange.protection.as_ref().map(|association| association.for_notifications()),
+            protection: exchange.protection.as_ref().map(|association| Box::new(association.for_notifications())),
         };
         self.peers.hold_again(exchange.peer);
         self.peers.get_mut(exchange.peer).observers += 1;
-        let number = observer.number;
+        let (number, observed) = (observer.number, Arc::clone(&observer.observed));
         let (id, count) = self.server.observers.insert(serial, applicant, observer);
         if count == 1 {
-            self.events.push_back(EndpointEvent::Observers { path, count });
+            self.events.push_back(EndpointEvent::Observers { path: observed.path.clone(), count });
         }
         Some(Registered { observer: id, number, is_outdated })
+    }
+
+    /// What a new observer asks for, shared with another one of the resource where that asks for the same.
+    fn observed(&self, observed: ObservedRequest) -> Arc<ObservedRequest> {
+        let observers = &self.server.observers;
+        let others = observers.of_path(&observed.path).iter().rev().take(ALIKE_AMONG);
+        let mut others = others.filter_map(|id| observers.observers.get(*id));
+        match others.find(|other| *other.observed == observed) {
+            Some(other) => Arc::clone(&other.observed),
+            None => Arc::new(observed),
+        }
     }
 
     /// Finds a place for one more registration of a peer.
@@ -256,7 +285,7 @@ impl Endpoint {
         }
         self.peers.release(observer.peer);
         if left == 0 {
-            self.events.push_back(EndpointEvent::Observers { path: observer.path, count: 0 });
+            self.events.push_back(EndpointEvent::Observers { path: observer.path().to_owned(), count: 0 });
         }
     }
 
@@ -273,7 +302,7 @@ impl Endpoint {
         observer.progress.is_asked = true;
         observer.progress.is_stale = false;
         let mut request = self.spare.request();
-        let view = observer.request.view();
+        let view = observer.observed.request.view();
         request.refill(view.code, view.options, view.payload);
         let exchange = Exchange {
             peer: observer.peer,
@@ -281,8 +310,8 @@ impl Endpoint {
             token: observer.token,
             code: view.code,
             kind: Kind::Notification(id),
-            asked: observer.asked,
-            request_bytes: observer.request_bytes,
+            asked: observer.observed.asked,
+            request_bytes: observer.request_bytes as usize,
             spent_bytes: observer.spent_bytes,
             held_bytes: 0,
             is_refused: false,

@@ -21,8 +21,13 @@ pub struct Transmit<'a> {
 impl CoapOutbox {
     /// The datagrams, oldest first.
     pub fn iter(&self) -> impl Iterator<Item = Transmit<'_>> {
-        let mut start = 0;
-        self.ends.iter().map(move |&(peer, end)| {
+        self.iter_from(0)
+    }
+
+    /// The datagrams behind the first `count`, of which there are as many or more.
+    pub(crate) fn iter_from(&self, count: usize) -> impl Iterator<Item = Transmit<'_>> {
+        let mut start = count.checked_sub(1).map_or(0, |last| self.ends[last].1);
+        self.ends[count..].iter().map(move |&(peer, end)| {
             let bytes = &self.bytes[start..end];
             start = end;
             Transmit { peer, bytes }

@@ -1,7 +1,7 @@
 //! State of each peer; a bounded number of peers, found and forgotten at a constant cost.
 
-use std::collections::{HashMap, VecDeque};
-use std::hash::{Hash, Hasher};
+use std::collections::VecDeque;
+use std::hash::{BuildHasher, Hash, Hasher};
 use std::net::IpAddr;
 
 use thalweg_base::rng::Rng;
@@ -14,6 +14,8 @@ use super::secret::TableState;
 use super::seen::Seen;
 
 const NONE: u32 = u32::MAX;
+/// Slots of an endpoint with few peers.
+const SLOTS_MIN: usize = 16;
 
 /// One peer.
 #[derive(Debug)]
@@ -31,8 +33,33 @@ pub struct PeerState {
     pub answer_seed: Option<u64>,
     /// Registrations of the peer.
     pub observers: u32,
-    pub requests: RequestQueue,
+    /// `None` for a peer that was never asked anything.
+    requests: Option<Box<RequestQueue>>,
     links: Links,
+}
+
+impl PeerState {
+    /// State of this endpoint's own requests to the peer; `None` for one that was never asked anything.
+    pub fn requests(&self) -> Option<&RequestQueue> {
+        self.requests.as_deref()
+    }
+
+    /// The same for a peer that is asked now.
+    pub fn requests_mut(&mut self) -> &mut RequestQueue {
+        self.requests.get_or_insert_with(Box::default)
+    }
+
+    /// The next request that waits for its turn.
+    pub fn take_waiting(&mut self) -> Option<u64> {
+        self.requests.as_mut()?.waiting.pop_front()
+    }
+
+    /// The peer was heard.
+    pub fn end_silence(&mut self) {
+        if let Some(requests) = &mut self.requests {
+            requests.silence.end();
+        }
+    }
 }
 
 /// State of this endpoint's own requests to the peer.
@@ -48,19 +75,21 @@ pub struct RequestQueue {
     pub silence: Silence,
 }
 
-/// Number of holders of the peer, and its place among those that may be forgotten.
+/// Number of holders of the peer, and its place among those that may be forgotten and in the list of its slot.
 #[derive(Debug)]
 struct Links {
     pins: u32,
     previous: u32,
     next: u32,
+    /// The next peer whose address leads to the same slot.
+    same_slot: u32,
 }
 
 /// All peers, by address.
 #[derive(Debug)]
 pub struct Peers {
     places: Vec<PeerState>,
-    index: HashMap<Key, u32, TableState>,
+    slots: Slots,
     /// The ends of the list of peers that nothing holds: used last, and silent longest.
     newest: u32,
     oldest: u32,
@@ -68,6 +97,21 @@ pub struct Peers {
     peers_max: usize,
     /// Peers that something holds.
     held: usize,
+}
+
+/// The peers by address: lists that go through the peers themselves, so that a peer costs four bytes here and not a second copy of
+/// its address. As many slots as a power of two, and at least as many as peers.
+#[derive(Debug)]
+struct Slots {
+    table: TableState,
+    heads: Vec<u32>,
+}
+
+impl Slots {
+    #[inline]
+    fn of(&self, key: Key) -> usize {
+        self.table.hash_one(key) as usize & (self.heads.len() - 1)
+    }
 }
 
 /// An address in a form that is quick to hash and compare.
@@ -115,8 +159,8 @@ impl Hash for Key {
 
 impl Peers {
     pub fn new(peers_max: usize, table: TableState) -> Peers {
-        let index = HashMap::with_hasher(table);
-        Peers { places: Vec::new(), index, newest: NONE, oldest: NONE, serial: 0, peers_max: peers_max.max(1), held: 0 }
+        let slots = Slots { table, heads: vec![NONE; SLOTS_MIN] };
+        Peers { places: Vec::new(), slots, newest: NONE, oldest: NONE, serial: 0, peers_max: peers_max.max(1), held: 0 }
     }
 
     /// Number of peers.
@@ -129,8 +173,8 @@ impl Peers {
     #[inline]
     pub fn hold(&mut self, peer: Peer, rng: &mut Rng) -> Option<u32> {
         let key = Key::new(peer);
-        let place = match self.index.get(&key) {
-            Some(place) => *place,
+        let place = match self.find(key) {
+            Some(place) => place,
             None => self.admit(peer, key, rng)?,
         };
         if self.places[place as usize].links.pins == 0 {
@@ -186,8 +230,8 @@ impl Peers {
             exchanges: 0,
             answer_seed: None,
             observers: 0,
-            requests: RequestQueue::default(),
-            links: Links { pins: 0, previous: NONE, next: NONE },
+            requests: None,
+            links: Links { pins: 0, previous: NONE, next: NONE, same_slot: NONE },
         };
         let place = if self.places.len() < self.peers_max {
             self.places.push(state);
@@ -195,17 +239,60 @@ impl Peers {
         } else {
             let place = self.oldest;
             let old = self.places.get_mut(place as usize)?;
-            self.index.remove(&Key::new(old.peer));
             // The buffers go to the new peer: a flood of addresses allocates nothing.
             std::mem::swap(&mut state.seen, &mut old.seen);
             state.seen.clear();
+            self.leave_slot(place);
             self.unlink(place);
             self.places[place as usize] = state;
             place
         };
         self.link(place);
-        self.index.insert(key, place);
+        self.enter_slot(place, key);
         Some(place)
+    }
+
+    #[inline]
+    fn find(&self, key: Key) -> Option<u32> {
+        let mut place = self.slots.heads[self.slots.of(key)];
+        while let Some(state) = self.places.get(place as usize) {
+            if Key::new(state.peer) == key {
+                return Some(place);
+            }
+            place = state.links.same_slot;
+        }
+        None
+    }
+
+    /// Makes the peer at a place findable; where peers have become more than slots, all of them anew.
+    fn enter_slot(&mut self, place: u32, key: Key) {
+        if self.places.len() <= self.slots.heads.len() {
+            let slot = self.slots.of(key);
+            self.places[place as usize].links.same_slot = std::mem::replace(&mut self.slots.heads[slot], place);
+            return;
+        }
+        self.slots.heads = vec![NONE; self.slots.heads.len() * 2];
+        for (place, state) in self.places.iter_mut().enumerate() {
+            let slot = self.slots.of(Key::new(state.peer));
+            state.links.same_slot = std::mem::replace(&mut self.slots.heads[slot], place as u32);
+        }
+    }
+
+    fn leave_slot(&mut self, place: u32) {
+        let state = &self.places[place as usize];
+        let (slot, next) = (self.slots.of(Key::new(state.peer)), state.links.same_slot);
+        let mut before = self.slots.heads[slot];
+        if before == place {
+            self.slots.heads[slot] = next;
+            return;
+        }
+        while let Some(state) = self.places.get_mut(before as usize) {
+            if state.links.same_slot == place {
+                state.links.same_slot = next;
+                return;
+            }
+            before = state.links.same_slot;
+        }
     }
 
     fn link(&mut self, place: u32) {
@@ -236,7 +323,6 @@ impl Peers {
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
-    use std::hash::BuildHasher;
     use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
     use super::super::secret::EndpointSecret;
@@ -281,6 +367,25 @@ mod tests {
         let hashes: Vec<u64> = ports.into_iter().chain(sessions).chain(locals).chain(own).collect();
         let different: HashSet<u64> = hashes.iter().copied().collect();
         assert_eq!(different.len(), hashes.len(), "{hashes:x?}");
+    }
+
+    #[test]
+    fn every_peer_is_found_again_however_many_come_and_go() {
+        let mut rng = Rng::new(1);
+        let mut peers = Peers::new(1000, TableState::new(&EndpointSecret::new([1, 2])));
+        for port in 0..5000 {
+            let place = peers.hold(peer(port), &mut rng).unwrap();
+            peers.release(place);
+            let first = port.saturating_sub(999);
+            // The last thousand are there, each once and at a place of its own; those before are gone.
+            if port % 500 == 499 {
+                let mut known: Vec<u32> = (first..=port).filter_map(|port| peers.find(Key::new(peer(port)))).collect();
+                known.sort_unstable();
+                assert!(known.iter().copied().eq(0..=u32::from(port - first)), "{port}: {known:?}");
+                assert_eq!((0..first).find_map(|port| peers.find(Key::new(peer(port)))), None);
+            }
+        }
+        assert_eq!(peers.len(), 1000);
     }
 
     #[test]

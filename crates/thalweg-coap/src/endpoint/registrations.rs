@@ -48,9 +48,9 @@ struct Unproved {
 /// Where an observer stands in the lists that it is in.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Standing {
-    of_path: usize,
+    of_path: u32,
     /// Among those of its host; `None` as long as its address may be forged.
-    of_host: Option<usize>,
+    of_host: Option<u32>,
 }
 
 /// Who wants to observe.
@@ -143,7 +143,7 @@ impl Observers {
 
     /// Takes an observer in; gives its id and how many its path has.
     pub fn insert(&mut self, serial: u32, applicant: Applicant, observer: Observer) -> (u64, usize) {
-        let (path, token) = (observer.path.clone(), observer.token);
+        let (path, token) = (observer.path().to_owned(), observer.token);
         let id = self.observers.insert(observer);
         self.by_token.insert((serial, token), id);
         self.peers += usize::from(applicant.is_new);
@@ -157,7 +157,7 @@ impl Observers {
             self.forget_passed_over();
         }
         if let Some(observer) = self.observers.get_mut(id) {
-            observer.standing = Standing { of_path: count - 1, of_host };
+            observer.standing = Standing { of_path: count as u32 - 1, of_host };
         }
         (id, count)
     }
@@ -184,14 +184,15 @@ impl Observers {
             None => self.unproved.count -= 1,
             Some(place) => self.leave_host(host, place),
         }
-        let of_path = self.by_path.get_mut(&observer.path)?;
-        of_path.swap_remove(observer.standing.of_path);
+        let of_path = self.by_path.get_mut(observer.path())?;
+        let place = observer.standing.of_path;
+        of_path.swap_remove(place as usize);
         let left = of_path.len();
-        if let Some(moved) = of_path.get(observer.standing.of_path).and_then(|moved| self.observers.get_mut(*moved)) {
-            moved.standing.of_path = observer.standing.of_path;
+        if let Some(moved) = of_path.get(place as usize).and_then(|moved| self.observers.get_mut(*moved)) {
+            moved.standing.of_path = place;
         }
         if left == 0 {
-            self.by_path.remove(&observer.path);
+            self.by_path.remove(observer.path());
         }
         Some((observer, left))
     }
@@ -201,19 +202,20 @@ impl Observers {
         self.orphans -= 1;
     }
 
-    fn join_host(&mut self, host: PeerHost, id: u64) -> usize {
-        let ids = self.hosts.entry(host).or_default();
+    fn join_host(&mut self, host: PeerHost, id: u64) -> u32 {
+        // Most hosts have one.
+        let ids = self.hosts.entry(host).or_insert_with(|| Vec::with_capacity(1));
         self.by_count.remove(&(ids.len(), host));
         ids.push(id);
         self.by_count.insert((ids.len(), host));
-        ids.len() - 1
+        ids.len() as u32 - 1
     }
 
-    fn leave_host(&mut self, host: PeerHost, place: usize) {
+    fn leave_host(&mut self, host: PeerHost, place: u32) {
         let Some(ids) = self.hosts.get_mut(&host) else { return };
         self.by_count.remove(&(ids.len(), host));
-        ids.swap_remove(place);
-        if let Some(moved) = ids.get(place).and_then(|moved| self.observers.get_mut(*moved)) {
+        ids.swap_remove(place as usize);
+        if let Some(moved) = ids.get(place as usize).and_then(|moved| self.observers.get_mut(*moved)) {
             moved.standing.of_host = Some(place);
         }
         if ids.is_empty() {

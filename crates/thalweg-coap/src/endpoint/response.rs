@@ -154,7 +154,7 @@ impl Endpoint {
         let (place, peer) = (outgoing.peer, outgoing.target);
         let view = outgoing.request.view();
         if response.code == Code::TOO_MANY_REQUESTS {
-            self.peers.get_mut(place).requests.paused_until = now + cache::max_age(&response);
+            self.peers.get_mut(place).requests_mut().paused_until = now + cache::max_age(&response);
         }
         let key = outgoing.cache_key;
         if std::mem::take(&mut outgoing.is_validating) && response.code == Code::VALID {

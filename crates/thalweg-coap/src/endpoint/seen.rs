@@ -49,6 +49,11 @@ impl Seen {
         if let Some(place) = self.find(id) {
             self.entries[place] = entry;
         } else if self.ids.len() < entries_max {
+            if self.ids.capacity() == 0 {
+                // Most peers that observe never say more.
+                self.ids.reserve_exact(1);
+                self.entries.reserve_exact(1);
+            }
             self.ids.push(id.0);
             self.entries.push(entry);
         } else if let Some(place) = self.ids.get_mut(self.oldest) {

@@ -4,6 +4,7 @@ use std::io;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use thalweg_base::time::Instant;
 use thalweg_transport::batch::{Arrived, BATCH_MAX, BatchScratch, BatchSocket, Departure, Oversized};
@@ -11,7 +12,7 @@ use thalweg_transport::clock;
 
 use super::adapter::Adapter;
 use super::backlog::Backlog;
-use super::counts::LoopCounts;
+use super::counts::{FilteredRequests, LoopCounts};
 use super::gate::Gate;
 use super::pause::Pause;
 use super::renewal::RenewalReader;
@@ -36,6 +37,16 @@ pub(super) struct NetworkReceiver {
     security: Option<Box<Security>>,
     /// Whether the socket had a filter since the last datagram was queued.
     is_filtered: bool,
+    /// Whether datagrams were taken while others were sent, so that there may be something to do.
+    is_behind: bool,
+}
+
+/// What a loop tells less often than its counts.
+#[derive(Debug, Default)]
+pub(super) struct ProtocolFigures {
+    pub(super) counters: Counters,
+    /// What the filter dropped, by kind.
+    pub(super) filtered: Vec<FilteredRequests>,
 }
 
 /// Sessions below the endpoint: what arrives is opened first, and what leaves is sealed last.
@@ -53,8 +64,8 @@ pub(super) struct Shared {
     pub(super) home: usize,
     pub(super) homes: Arc<[SendHandler]>,
     pub(super) counts: Arc<Mutex<LoopCounts>>,
-    /// Those of the protocol.
-    pub(super) protocol: Arc<Mutex<Counters>>,
+    /// Those of the protocol, and what the filter dropped.
+    pub(super) protocol: Arc<Mutex<ProtocolFigures>>,
     pub(super) is_over: Arc<AtomicBool>,
     /// Numbers about the loop's DTLS sessions.
     pub(super) sessions: Arc<Mutex<SessionCounts>>,
@@ -73,7 +84,13 @@ impl NetworkReceiver {
             counts: LoopCounts::default(),
             security: None,
             is_filtered: false,
+            is_behind: false,
         }
+    }
+
+    /// The same without a filter in the kernel.
+    pub(super) fn without_filter(self) -> NetworkReceiver {
+        NetworkReceiver { gate: Gate::disabled(), ..self }
     }
 
     /// The same with DTLS below the endpoint.
@@ -105,7 +122,7 @@ impl NetworkReceiver {
                 continue;
             }
             let home = &shared.homes[shared.home];
-            if self.socket.is_ready() || !home.may_sleep() {
+            if std::mem::take(&mut self.is_behind) || self.socket.is_ready() || !home.may_sleep() {
                 continue;
             }
             self.tell_protocol(shared);
@@ -122,7 +139,8 @@ impl NetworkReceiver {
     }
 
     fn tell_protocol(&self, shared: &Shared) {
-        *shared.protocol.lock().unwrap_or_else(PoisonError::into_inner) = self.endpoint.counters();
+        let figures = ProtocolFigures { counters: self.endpoint.counters(), filtered: self.gate.filtered().to_vec() };
+        *shared.protocol.lock().unwrap_or_else(PoisonError::into_inner) = figures;
     }
 
     /// Takes a batch if it `asks` for one, and sends what is ready; true when the batch was full.
@@ -144,11 +162,11 @@ impl NetworkReceiver {
         if self.security.is_some() {
             self.seal(now);
         }
-        if !self.outbox.is_empty() {
-            self.send(scratch);
-        }
+        let is_burst = self.outbox.len() > BURST;
+        self.send(scratch)?;
         let is_full = count == BATCH_MAX;
-        if let Some(bytes) = self.backlog.handle_batch(now, count, is_full) {
+        // The time of a burst is not that of the datagrams before it: by it the buffer would become too small for what it brings.
+        if let Some(bytes) = self.backlog.handle_batch(now, count, is_full && !is_burst) {
             self.socket.set_receive_buffer(bytes)?;
         }
         if let Some(program) = self.gate.handle_turn(now) {
@@ -157,7 +175,7 @@ impl NetworkReceiver {
                 // Requests are then dropped by this loop alone.
                 tracing::warn!(%error, "the kernel took no filter against an overload; is net.core.optmem_max too small?");
                 self.socket.set_filter(&[])?;
-                self.gate = Gate::disabled();
+                self.gate.disable();
             }
         }
         Ok(is_full)
@@ -168,10 +186,13 @@ impl NetworkReceiver {
         while let Some(Arrived { bytes, source, destination, kernel_drops, .. }) = self.socket.next_arrival() {
             let drops = if self.is_filtered { &mut self.counts.filtered } else { &mut self.counts.kernel_drops };
             *drops += u64::from(kernel_drops);
+            if self.is_filtered {
+                self.gate.handle_filtered(u64::from(kernel_drops));
+            }
             self.is_filtered = self.gate.is_shut();
             if self.adapter.drops(bytes) {
                 self.counts.dropped += 1;
-                self.gate.handle_drop(now, bytes);
+                self.gate.handle_drop(now, bytes, || self.adapter.pool_of(bytes));
                 continue;
             }
             self.gate.handle_kept(bytes);
@@ -252,8 +273,45 @@ impl NetworkReceiver {
         self.handle_events(now);
     }
 
-    fn send(&mut self, scratch: &mut BatchScratch) {
-        let departures = self.outbox.iter().map(|transmit| {
+    /// Sends what is ready. A change of a resource with thousands of observers is told in parts, and what arrives meanwhile is taken
+    /// between them, so that no more acknowledgements are on their way than the receive buffer holds: each that is lost keeps the next
+    /// state from its observer until the repetition.
+    fn send(&mut self, scratch: &mut BatchScratch) -> io::Result<()> {
+        let mut awaited = self.endpoint.unacknowledged();
+        let (mut left, mut on_their_way) = (0, 0_usize);
+        while left < self.outbox.len() {
+            let part = if awaited > 0 { BATCH_MAX } else { self.outbox.len() - left };
+            self.send_part(scratch, left, part);
+            left += part;
+            if awaited > 0 && left < self.outbox.len() {
+                on_their_way += part;
+                let came = self.take_acknowledgements(on_their_way)?;
+                on_their_way = on_their_way.saturating_sub(came);
+                awaited = awaited.saturating_sub(came);
+            }
+        }
+        self.outbox.clear();
+        Ok(())
+    }
+
+    /// Takes what arrives until few acknowledgements are left of `on_their_way`, or for a while: peers may be far away, or gone. Returns
+    /// how many datagrams came.
+    fn take_acknowledgements(&mut self, on_their_way: usize) -> io::Result<usize> {
+        let end = clock::now() + PART_PATIENCE;
+        let mut came = 0;
+        loop {
+            came += self.take_arrivals()?;
+            if on_their_way.saturating_sub(came) <= AWAITED_MAX || clock::now() >= end {
+                return Ok(came);
+            }
+            self.socket.wait(Some(end))?;
+            // Somebody may have woken it who is not heard here.
+            self.is_behind = true;
+        }
+    }
+
+    fn send_part(&mut self, scratch: &mut BatchScratch, first: usize, count: usize) {
+        let departures = self.outbox.iter_from(first).take(count).map(|transmit| {
             let Peer { address, local, .. } = transmit.peer;
             Departure { to: address, from: local, bytes: transmit.bytes }
         });
@@ -261,7 +319,18 @@ impl NetworkReceiver {
         self.counts.sent += sent.datagrams as u64;
         self.counts.send_lost += sent.lost as u64;
         self.counts.send_calls += sent.calls as u64;
-        self.outbox.clear();
+    }
+
+    /// Takes a batch into the endpoint, whose events wait for the next turn; how many came.
+    fn take_arrivals(&mut self) -> io::Result<usize> {
+        let count = self.socket.receive()?;
+        let now = clock::now();
+        match self.security.is_some() {
+            false => self.handle_arrivals(now),
+            true => self.handle_sealed(now),
+        }
+        self.is_behind |= count > 0;
+        Ok(count)
     }
 }
 
@@ -269,5 +338,11 @@ fn earlier(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
     one.into_iter().chain(other).min()
 }
 
+/// From so many datagrams at a time on sending takes long beside a batch of requests.
+const BURST: usize = 4 * BATCH_MAX;
+/// Acknowledgements on their way while more is sent: with those of the last part fewer than the smallest receive buffer holds.
+const AWAITED_MAX: usize = 192;
+/// How long 64 notifications wait for acknowledgements of others: 10,000 of them then take 160 ms at most.
+const PART_PATIENCE: Duration = Duration::from_millis(1);
 /// A busy loop tells the counters of the protocol after so many batches; one that is about to sleep tells them at once.
 const TURNS_COUNTED: u32 = 64;

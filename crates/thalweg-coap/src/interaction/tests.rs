@@ -1,9 +1,12 @@
 //! A server and a bare socket. Handlers wait for the test where order matters.
 
+mod crowd;
+
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use thalweg_transport::clock;
@@ -13,7 +16,7 @@ use super::counts::LoopCounts;
 use super::handler::{ClassId, Function};
 use super::rate_limit::PeerRate;
 use super::routes::Routes;
-use super::server::{ClassConfig, SecureConfig, Server, ServerConfig};
+use super::server::{ClassConfig, KernelFilter, SecureConfig, Server, ServerConfig};
 use crate::credentials::{Credentials, PresharedKey};
 use crate::dtls::{ClientSession, ClockOrigin, SessionLimits};
 use crate::endpoint::{Config, Confirmability, EndpointEvent, RequestError};
@@ -23,6 +26,7 @@ use crate::message::{
 };
 use crate::scheduler::admission::Patience;
 use crate::scheduler::controller::ControlLaw;
+use crate::statistics::{Figures, to_open_metrics};
 
 struct World {
     server: Server,
@@ -125,6 +129,21 @@ impl World {
         }
     }
 
+    /// Sends some twenty thousand non-confirmable requests a second for `/gate`.
+    fn flood(&self) -> Flooding {
+        let (socket, is_over) = (self.socket.try_clone().unwrap(), Arc::new(AtomicBool::new(false)));
+        let is_over_there = Arc::clone(&is_over);
+        let thread = std::thread::spawn(move || {
+            for id in (0x8000..=u16::MAX).cycle().take_while(|_| !is_over_there.load(Ordering::Relaxed)) {
+                socket.send(&request(id, NON, Code::GET, "gate")).unwrap();
+                if id % 20 == 0 {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            }
+        });
+        Flooding { is_over, thread: Some(thread) }
+    }
+
     fn ask(&mut self, message_type: MessageType, code: Code, path: &str) -> Answer {
         let id = self.send(message_type, code, path);
         let answer = self.receive();
@@ -208,24 +227,10 @@ fn a_full_pool_drops_non_confirmable_requests_and_tells_the_others_when_to_come_
 /// Most of a flood that a pool cannot serve ends in the kernel; what is confirmable, and what others serve, does not.
 #[test]
 fn an_overload_is_dropped_in_the_kernel_and_nothing_else_is() {
-    let mut world = world(|config| {
-        let patience = Patience { length_max: 2, ..Patience::default() };
-        config.classes[0] = ClassConfig { patience, ..ClassConfig::new("blocking", ControlLaw::Fixed(1)) };
-    });
+    let mut world = world(one_thread_and_two_places);
     let first = world.send(NON, Code::GET, "gate");
     world.began.recv().unwrap();
-    let (flood, is_over) = (world.socket.try_clone().unwrap(), Arc::new(AtomicBool::new(false)));
-    let flooding = std::thread::spawn({
-        let is_over = Arc::clone(&is_over);
-        move || {
-            for id in (0x8000..=u16::MAX).cycle().take_while(|_| !is_over.load(Ordering::Relaxed)) {
-                flood.send(&request(id, NON, Code::GET, "gate")).unwrap();
-                if id % 20 == 0 {
-                    std::thread::sleep(Duration::from_millis(1));
-                }
-            }
-        }
-    });
+    let flood = world.flood();
     world.counts(|counts| counts.filtered > 500);
     for _ in 0..50 {
         assert_eq!(world.ask(NON, Code::GET, "inline").code, Code::CONTENT);
@@ -233,8 +238,7 @@ fn an_overload_is_dropped_in_the_kernel_and_nothing_else_is() {
     }
     let waiting = [world.send(CON, Code::GET, "gate"), world.send(CON, Code::GET, "gate")];
     assert_eq!(world.ask(CON, Code::GET, "gate").code, Code::SERVICE_UNAVAILABLE);
-    is_over.store(true, Ordering::Relaxed);
-    flooding.join().unwrap();
+    drop(flood);
     for id in [first, waiting[0], waiting[1]] {
         world.go_on.send(()).unwrap();
         assert_eq!(world.receive().token, token(id));
@@ -244,6 +248,49 @@ fn an_overload_is_dropped_in_the_kernel_and_nothing_else_is() {
     for _ in 0..50 {
         world.go_on.send(()).unwrap();
         assert_eq!(world.ask(NON, Code::GET, "gate").code, Code::CONTENT);
+    }
+    let (told, counts) = (world.server.snapshot().filtered, world.server.snapshot().loops[0]);
+    let [kind] = told.as_slice() else { panic!("one kind was dropped, not {told:?}") };
+    assert_eq!((kind.method.as_str(), kind.path.as_str(), kind.pool.as_str()), ("GET", "/gate", "blocking"));
+    assert_eq!(kind.count, counts.filtered);
+    let figures = Figures { server: world.server.snapshot(), ..Figures::default() };
+    let line = "thalweg_coap_filtered_requests_total{method=\"GET\",path=\"/gate\",pool=\"blocking\"} ";
+    let exposition = to_open_metrics(&figures);
+    assert!(exposition.contains(&format!("{line}{}", kind.count)), "{exposition}");
+}
+
+/// Without the filter the same flood comes as far as the loop.
+#[test]
+fn a_server_without_the_filter_drops_nothing_in_the_kernel() {
+    let mut world = world(|config| {
+        one_thread_and_two_places(config);
+        config.kernel_filter = KernelFilter::Off;
+    });
+    world.send(NON, Code::GET, "gate");
+    world.began.recv().unwrap();
+    let flood = world.flood();
+    let counts = world.counts(|counts| counts.dropped > 5000);
+    drop(flood);
+    assert_eq!((counts.filtered, world.server.snapshot().filtered), (0, Vec::new()));
+    world.go_on.send(()).unwrap();
+}
+
+fn one_thread_and_two_places(config: &mut ServerConfig) {
+    let patience = Patience { length_max: 2, ..Patience::default() };
+    config.classes[0] = ClassConfig { patience, ..ClassConfig::new("blocking", ControlLaw::Fixed(1)) };
+}
+
+/// Requests without end, until it is dropped.
+struct Flooding {
+    is_over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for Flooding {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        let ended = self.thread.take().map(JoinHandle::join);
+        assert!(ended.is_none_or(|ended| ended.is_ok()) || std::thread::panicking(), "the flood went on to the end");
     }
 }
 

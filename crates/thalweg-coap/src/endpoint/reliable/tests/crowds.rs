@@ -269,3 +269,54 @@ fn an_end_that_is_over_and_takes_nothing_of_what_layers_hold_is_given_up() {
     server.handle_timeout(at(33));
     assert!(server.is_lost(ends[0]));
 }
+
+/// A registration for `/body` with this token.
+fn registration(token: u8) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let get = RequestBuf::get("/body").with_observe(Observe::Register);
+    let view = get.view();
+    let token = Token::new(&[token]).unwrap();
+    let message = ReliableMessage { code: Code::GET, token, options: view.options, payload: &[] };
+    FrameWriter::default().message(&mut bytes, Framing::Stream, &message);
+    bytes
+}
+
+/// Answers what the server was asked by a state that may be observed; returns how much that was.
+fn answer_observed(server: &mut ReliableEndpoint) -> usize {
+    let mut count = 0;
+    while let Some(event) = server.poll_event() {
+        let EndpointEvent::Request { exchange, .. } = event else { continue };
+        let response = Response::content(pattern(5), content_format::OCTET_STREAM).observable();
+        server.respond(at(0), exchange, response).unwrap();
+        count += 1;
+    }
+    count
+}
+
+/// Registers with each of these tokens; returns how many registrations the server keeps then.
+fn register(server: &mut ReliableEndpoint, end: ConnectionId, tokens: std::ops::Range<u8>) -> usize {
+    for token in tokens {
+        server.begin_turn(at(0));
+        server.handle_bytes(at(0), end, &registration(token));
+        assert_eq!(answer_observed(server), 1, "who may not observe is answered as well");
+        let sent = server.outgoing(end).len();
+        assert!(sent > 5);
+        server.handle_sent(at(0), end, sent);
+    }
+    server.counts().observers
+}
+
+#[test]
+fn observers_of_one_connection_and_of_all_have_bounds_and_places_come_back() {
+    let limits = ReliableLimits { observers_max: 8, observers_per_connection_max: 5, ..ReliableLimits::default() };
+    let (mut server, ends) = server_with(3, limits, &[]);
+    assert_eq!(register(&mut server, ends[0], 0..10), 5, "one connection has its part");
+    assert_eq!(register(&mut server, ends[0], 0..5), 5, "those that it has may be renewed");
+    assert_eq!(register(&mut server, ends[1], 0..10), 8, "all together have theirs");
+    assert_eq!(register(&mut server, ends[2], 0..2), 8);
+    server.notify(at(0), "/body");
+    assert_eq!(answer_observed(&mut server), 8, "those alone are told who were let in");
+    server.handle_end(ends[0]);
+    assert_eq!(server.counts().observers, 3);
+    assert_eq!(register(&mut server, ends[2], 0..10), 8);
+}

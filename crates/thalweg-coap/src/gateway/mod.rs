@@ -61,8 +61,8 @@ pub use entrances::{CredentialFiles, EntrancesPlan};
 use forward::GatewayProxy;
 use parts::Parts;
 pub use plan::{
-    BridgePlan, DevicePlan, DriverPlan, GatewayPlan, LawPlan, PackPlan, RemotePlan, ReversePlan, ServerPlan,
-    ServicePlan, ServiceRule, ThingPlan, ValuePlan,
+    BridgePlan, DevicePlan, DriverPlan, GatewayPlan, LawPlan, PackPlan, RemotePlan, ReversePlan, ServerBounds,
+    ServerPlan, ServicePlan, ServiceRule, ThingPlan, ValuePlan,
 };
 
 /// A running gateway; dropping it ends everything in order.
@@ -314,6 +314,9 @@ impl Gateway {
             ("server.loops", old.loops != new.loops),
             ("server.groups", old.groups != new.groups),
             ("server.peer_rate", old.peer_rate != new.peer_rate),
+            ("server.peers_max", old.bounds.peers_max != new.bounds.peers_max),
+            ("server.observers_max", old.bounds.observers_max != new.bounds.observers_max),
+            ("server.kernel_filter", old.bounds.kernel_filter != new.bounds.kernel_filter),
             ("server.threads_max", old.threads_max != new.threads_max),
             ("server.metrics", old.metrics != new.metrics),
             ("server.statistics", old.statistics != new.statistics),
@@ -344,6 +347,10 @@ fn server_config(plan: &GatewayPlan) -> Result<(ServerConfig, Option<KeyringFile
     config.loops = plan.server.loops;
     config.groups = if plan.server.groups { GroupRequests::Heard } else { GroupRequests::Ignored };
     config.peer_rate = plan.server.peer_rate.map(|rate| PeerRate { requests_per_second: rate, burst: rate });
+    let bounds = plan.server.bounds;
+    config.endpoint.limits.peers_max = bounds.peers_max;
+    config.endpoint.observe.observers_max = bounds.observers_max;
+    config.kernel_filter = bounds.kernel_filter;
     for class in &mut config.classes {
         class.law = if class.name == "blocking" { plan.laws.blocking } else { plan.laws.device };
     }

@@ -14,6 +14,7 @@ use crate::device::Value;
 use crate::device::drivers::KitModel;
 use crate::directory::RegistrationPlan;
 use crate::identity::AccessRules;
+use crate::interaction::server::KernelFilter;
 use crate::proxy::Destinations;
 use crate::resource::{RemoteName, Sampling};
 use crate::scheduler::controller::ControlLaw;
@@ -75,10 +76,23 @@ pub struct ServerPlan {
     pub protected: Vec<String>,
     /// Bytes of answers of other things that are kept. Default 4 MiB.
     pub cache_bytes: usize,
+    /// What clients can make each event loop hold, and where an overload is dropped.
+    pub bounds: ServerBounds,
     /// Which clients may do what. Default all to all.
     pub access: AccessRules,
     /// The ways in besides plain datagrams.
     pub entrances: EntrancesPlan,
+}
+
+/// What clients can make an event loop hold, and where an overload is dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServerBounds {
+    /// Peers that are remembered, of which half may observe. Default 16,384.
+    pub peers_max: usize,
+    /// Registrations for observation of all clients together. Default 16,384.
+    pub observers_max: usize,
+    /// Whether the kernel drops requests that a pool would refuse. Default yes.
+    pub kernel_filter: KernelFilter,
 }
 
 /// Laws of the pools, and their period.

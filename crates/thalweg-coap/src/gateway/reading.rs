@@ -9,13 +9,15 @@ use thalweg_settings::{SettingsError, SettingsTable, SettingsValue};
 
 use super::entrances::EntrancesPlan;
 use super::plan::{
-    BridgePlan, DevicePlan, DriverPlan, GatewayPlan, LawPlan, PackPlan, RemotePlan, ReversePlan, ServerPlan,
-    ServicePlan, ServiceRule, ThingPlan, ValuePlan,
+    BridgePlan, DevicePlan, DriverPlan, GatewayPlan, LawPlan, PackPlan, RemotePlan, ReversePlan, ServerBounds,
+    ServerPlan, ServicePlan, ServiceRule, ThingPlan, ValuePlan,
 };
 use crate::device::drivers::KitModel;
 use crate::device::{Unit, Value};
 use crate::directory::RegistrationPlan;
+use crate::endpoint::{EndpointLimits, ObserveConfig};
 use crate::identity::{AccessRule, AccessRules};
+use crate::interaction::server::KernelFilter;
 use crate::proxy::{Destinations, ProxyUri};
 use crate::resource::{AdaptivePolicy, Sampling};
 use crate::scheduler::controller::ControlLaw;
@@ -121,6 +123,11 @@ fn read_server(root: &SettingsTable<'_>) -> Read<ServerPlan> {
         oscore: None,
         protected: Vec::new(),
         cache_bytes: 4 << 20,
+        bounds: ServerBounds {
+            peers_max: EndpointLimits::default().peers_max,
+            observers_max: ObserveConfig::default().observers_max,
+            kernel_filter: KernelFilter::On,
+        },
         access: AccessRules::default(),
         entrances: EntrancesPlan::default(),
     };
@@ -128,8 +135,20 @@ fn read_server(root: &SettingsTable<'_>) -> Read<ServerPlan> {
         plan.entrances = EntrancesPlan::read(root, None)?;
         return Ok(plan);
     };
-    let keys =
-        ["bind", "listen", "loops", "groups", "peer_rate", "threads_max", "metrics", "statistics", "cache_bytes"];
+    let keys = [
+        "bind",
+        "listen",
+        "loops",
+        "groups",
+        "peer_rate",
+        "peers_max",
+        "observers_max",
+        "kernel_filter",
+        "threads_max",
+        "metrics",
+        "statistics",
+        "cache_bytes",
+    ];
     let server = field.table((&keys, &[]))?;
     plan.entrances = EntrancesPlan::read(root, server.get("listen"))?;
     plan.bind = server.or("bind", plan.bind, read_address)?;
@@ -139,6 +158,12 @@ fn read_server(root: &SettingsTable<'_>) -> Read<ServerPlan> {
         return Err(server.require("groups")?.error("needs bind = \"0.0.0.0:PORT\" or \"[::]:PORT\" to hear groups"));
     }
     plan.peer_rate = server.maybe("peer_rate", |one| one.integer(1, u32::MAX))?;
+    let bounds = &mut plan.bounds;
+    bounds.peers_max = server.or("peers_max", bounds.peers_max, |one| one.integer(2, PEERS_MAX))?;
+    bounds.observers_max = server.or("observers_max", bounds.observers_max, |one| one.integer(1, PEERS_MAX))?;
+    bounds.kernel_filter = server.or("kernel_filter", bounds.kernel_filter, |one| {
+        one.truth().map(|is_on| if is_on { KernelFilter::On } else { KernelFilter::Off })
+    })?;
     plan.threads_max = server.or("threads_max", 512, |one| one.integer(1, 65_535))?;
     plan.metrics = server.maybe("metrics", read_address)?;
     plan.statistics = server.or("statistics", true, SettingsValue::truth)?;
@@ -420,6 +445,8 @@ const ENTRIES_MAX: usize = 16_384;
 /// Paths in one list.
 const PATHS_MAX: usize = 1024;
 const DEVICES_MAX: usize = 4096;
+/// Peers and registrations; chosen by us: as many take some 10 GB.
+const PEERS_MAX: usize = 1 << 24;
 /// Access rules, each of which every request passes.
 const RULES_MAX: usize = 256;
 const PATH_MAX_BYTES: usize = 200;

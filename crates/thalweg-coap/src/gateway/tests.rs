@@ -1,4 +1,6 @@
 mod conditions;
+mod services;
+mod units;
 
 use std::time::Duration;
 
@@ -6,6 +8,7 @@ use super::*;
 use crate::device::{Unit, Value};
 use crate::identity::{AccessRules, Caller};
 use crate::interaction::handler::{Catalog, Handler};
+use crate::interaction::server::KernelFilter;
 use crate::message::{Code, OptionNumber, RequestBuf, content_format};
 use crate::proxy::{Destinations, ReverseProxy};
 use crate::resource::{Get, Property, RemoteName, Resource, respond};
@@ -63,10 +66,29 @@ fn errors_name_file_line_and_the_nearest_key() {
     refused("[dtls]\n", "g.toml:2:1: dtls: needs psk, or certificate and private_key, in [credentials]");
     refused("[lwm2m]\n", "g.toml:2:1: lwm2m: LwM2M is not supported");
     refused("[group_oscore]\n", "g.toml:2:1: group_oscore: Group OSCORE is not supported");
+    refused("[qblock]\n", "g.toml:2:1: qblock: Q-Block (RFC 9177) is not supported: bodies come by Block1 and Block2");
     let twice = "[[resource]]\npath = \"a\"\nvalue = 1\n[[resource]]\npath = \"a\"\nvalue = 2";
     refused(twice, "g.toml:1:1: two parts of the file want the path /a");
     let error = GatewayPlan::parse("g.toml", "schema = \"x\"").expect_err("another version").to_string();
     assert!(error.starts_with("g.toml:1:10: schema: this version reads"), "{error}");
+}
+
+#[test]
+fn the_bounds_of_the_server_are_those_of_its_section() {
+    let of = |lines: &str| {
+        let text = format!("schema = \"thalweg.gateway/1\"\n[server]\n{lines}");
+        let (config, _) = server_config(&GatewayPlan::parse("g.toml", &text).expect("a plan")).expect("settings");
+        (config.endpoint.limits.peers_max, config.endpoint.observe.observers_max, config.kernel_filter)
+    };
+    let given = "peers_max = 250_000\nobservers_max = 120_000\nkernel_filter = false";
+    assert_eq!(of(given), (250_000, 120_000, KernelFilter::Off));
+    assert_eq!(of(""), (16_384, 16_384, KernelFilter::On));
+    refused("[server]\npeers_max = 1", "g.toml:3:13: peers_max: 1 is not within 2 to 16777216");
+    let mut gateway = Gateway::start(plan("")).expect("started");
+    let other =
+        "schema = \"thalweg.gateway/1\"\n[server]\nbind = \"127.0.0.1:0\"\npeers_max = 9\nkernel_filter = false";
+    let changes = gateway.reload(GatewayPlan::parse("g.toml", other).expect("a plan")).expect("taken over");
+    assert_eq!(changes.needs_restart, ["server.peers_max", "server.kernel_filter"]);
 }
 
 fn plan(lines: &str) -> GatewayPlan {

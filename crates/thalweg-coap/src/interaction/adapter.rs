@@ -108,6 +108,13 @@ impl Adapter {
         self.line(target).is_some_and(Line::drops)
     }
 
+    /// The name of the pool that a request is for; empty for none.
+    pub(super) fn pool_of(&mut self, bytes: &[u8]) -> String {
+        let Ok(CoapMessage { code, options, payload, .. }) = CoapMessage::parse(bytes) else { return String::new() };
+        let target = self.routes.find(&CoapRequest { code, options, payload, caller: None });
+        self.line(target).map(|line| line.pool_name().to_owned()).unwrap_or_default()
+    }
+
     /// The line to the pool of `target`; `None` for inline handlers.
     fn line(&mut self, target: Target) -> Option<&mut Line> {
         match self.routes.class(target) {

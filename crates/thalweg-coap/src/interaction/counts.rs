@@ -53,6 +53,45 @@ pub struct LoopCounts {
     pub answers: AnswerCounts,
 }
 
+/// Requests of one kind that the filter in the kernel dropped: a part of [`LoopCounts::filtered`].
+///
+/// The kernel tells how many it dropped. Where it drops several kinds at a time, their shares follow from what it lets in of each.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FilteredRequests {
+    /// The method, such as `GET`. It is empty for those of all kinds beyond the first 32 together, as the path and the pool are.
+    pub method: String,
+    /// The path, such as `/a/b`.
+    pub path: String,
+    /// The reason: the pool that has no room for more of them.
+    pub pool: String,
+    /// How many.
+    pub count: u64,
+}
+
+impl FilteredRequests {
+    /// Counts `count` more of this kind among `kinds`.
+    pub(super) fn add_to(&self, kinds: &mut Vec<FilteredRequests>, count: u64) {
+        if count == 0 {
+            return;
+        }
+        let name = (&self.method, &self.path, &self.pool);
+        let known = kinds.iter().position(|one| (&one.method, &one.path, &one.pool) == name);
+        let place = known.unwrap_or(kinds.len().min(KINDS_MAX));
+        if place == kinds.len() {
+            let is_named = place < KINDS_MAX;
+            kinds.push(if is_named {
+                FilteredRequests { count: 0, ..self.clone() }
+            } else {
+                FilteredRequests::default()
+            });
+        }
+        kinds[place].count += count;
+    }
+}
+
+/// Kinds that have names: paths come from strangers, and each is a time series.
+const KINDS_MAX: usize = 32;
+
 /// Answers by the class of their code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AnswerCounts {
@@ -117,5 +156,23 @@ impl AddAssign for LoopCounts {
         self.answers.success += other.answers.success;
         self.answers.client_error += other.answers.client_error;
         self.answers.server_error += other.answers.server_error;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_of_many_kinds_are_counted_under_a_bounded_number_of_names() {
+        let mut kinds = Vec::new();
+        for number in (0..100).chain(0..100) {
+            let kind = FilteredRequests { path: format!("/{number}"), ..FilteredRequests::default() };
+            kind.add_to(&mut kinds, 3);
+        }
+        assert_eq!((kinds.len(), kinds[31].path.as_str(), kinds[31].count), (KINDS_MAX + 1, "/31", 6));
+        assert_eq!((kinds[32].path.as_str(), kinds[32].count), ("", 68 * 6));
+        FilteredRequests::default().add_to(&mut kinds, 1);
+        assert_eq!((kinds.len(), kinds[32].count), (KINDS_MAX + 1, 68 * 6 + 1), "those of another loop");
     }
 }

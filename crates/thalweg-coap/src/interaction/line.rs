@@ -28,6 +28,11 @@ impl Line {
         self.pool.is_some()
     }
 
+    /// The name of the pool; empty where there is none.
+    pub(super) fn pool_name(&self) -> &str {
+        self.pool.as_ref().map_or("", Pool::name)
+    }
+
     /// Whether the pool had no room for all of the last batch.
     pub(super) fn has_refused(&self) -> bool {
         self.has_refused

@@ -13,13 +13,14 @@ use thalweg_transport::batch::BatchSocket;
 use thalweg_transport::clock;
 
 use super::adapter::Adapter;
-use super::counts::LoopCounts;
+use super::counts::{FilteredRequests, LoopCounts};
+pub use super::gate::KernelFilter;
 use super::guard::GuardRules;
 use super::handler::CatalogAttachment;
 use super::handler_pool::{Handlers, Job};
 use super::line::Line;
 use super::rate_limit::{PeerRate, RateLimit};
-use super::receiver::{NetworkReceiver, Shared};
+use super::receiver::{NetworkReceiver, ProtocolFigures, Shared};
 use super::renewal::{CredentialRenewal, RenewalReader};
 use super::routes::Routes;
 use super::send_handler::SendHandler;
@@ -56,6 +57,8 @@ pub struct ServerConfig {
     /// Whether to hear requests to all CoAP nodes (224.0.1.187, ff02::fd, ff05::fd; RFC 7252 §12.8) on every interface.
     /// Possible for an unspecified address. Default no.
     pub groups: GroupRequests,
+    /// Whether the kernel drops requests that a pool would refuse. Default yes.
+    pub kernel_filter: KernelFilter,
     /// Threads and priorities.
     pub scheduler: SchedulerConfig,
     /// The law for the threads that work with devices. Default `vta`.
@@ -118,6 +121,7 @@ impl ServerConfig {
             peer_rate: None,
             inline_max: Duration::from_micros(50),
             groups: GroupRequests::Ignored,
+            kernel_filter: KernelFilter::On,
             scheduler: SchedulerConfig::default(),
             resource_law: ControlLaw::Vta,
             keyring: None,
@@ -164,7 +168,7 @@ pub struct Server {
     sessions: Arc<Mutex<SessionCounts>>,
     connections: Arc<Mutex<ReliableCounts>>,
     renewals: Renewals,
-    protocol: Vec<Arc<Mutex<Counters>>>,
+    protocol: Vec<Arc<Mutex<ProtocolFigures>>>,
     loops: Vec<JoinHandle<()>>,
     is_over: Arc<AtomicBool>,
     failure: Arc<Mutex<Option<String>>>,
@@ -194,6 +198,8 @@ pub struct ServerSnapshot {
     pub connections: ReliableCounts,
     /// Counters of the protocol in each loop, as of its last sleep or 64 batches ago.
     pub protocol: Vec<Counters>,
+    /// What the filter in the kernel dropped in all loops, by kind, as of the same times.
+    pub filtered: Vec<FilteredRequests>,
     /// Statistics of the pools in the last ten seconds.
     pub scheduler: Snapshot,
     /// Paths whose handlers took too long inline and run in a pool now.
@@ -299,6 +305,9 @@ impl Server {
         }
         let adapter = self.adapter(config, home, pools);
         let mut receiver = NetworkReceiver::new(socket, endpoint, adapter);
+        if config.kernel_filter == KernelFilter::Off {
+            receiver = receiver.without_filter();
+        }
         if let Some(SecureConfig { credentials, limits, .. }) = secure {
             let sessions = Sessions::new(credentials, *limits, secret()?, ClockOrigin::at(clock::now()));
             let failed =
@@ -343,7 +352,7 @@ impl Server {
     fn shared(&mut self, home: usize) -> Shared {
         let counts: Arc<Mutex<LoopCounts>> = Arc::default();
         self.counts.push(Arc::clone(&counts));
-        let protocol: Arc<Mutex<Counters>> = Arc::default();
+        let protocol: Arc<Mutex<ProtocolFigures>> = Arc::default();
         self.protocol.push(Arc::clone(&protocol));
         let (homes, is_over) = (Arc::clone(&self.homes), Arc::clone(&self.is_over));
         Shared { home, homes, counts, protocol, is_over, sessions: Arc::clone(&self.sessions) }
@@ -433,13 +442,18 @@ impl Server {
     /// Its statistics; may be read at any time.
     pub fn snapshot(&self) -> ServerSnapshot {
         let read = |counts: &Arc<Mutex<LoopCounts>>| *counts.lock().unwrap_or_else(PoisonError::into_inner);
-        let read_protocol =
-            |counters: &Arc<Mutex<Counters>>| counters.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let (mut protocol, mut filtered) = (Vec::new(), Vec::new());
+        for told in &self.protocol {
+            let told = told.lock().unwrap_or_else(PoisonError::into_inner);
+            protocol.push(told.counters.clone());
+            told.filtered.iter().for_each(|kind| kind.add_to(&mut filtered, kind.count));
+        }
         ServerSnapshot {
             loops: self.counts.iter().map(read).collect(),
             sessions: *self.sessions.lock().unwrap_or_else(PoisonError::into_inner),
             connections: *self.connections.lock().unwrap_or_else(PoisonError::into_inner),
-            protocol: self.protocol.iter().map(read_protocol).collect(),
+            protocol,
+            filtered,
             scheduler: self.scheduler.snapshot(),
             demoted: self.routes.demoted(),
         }

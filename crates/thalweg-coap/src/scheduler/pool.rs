@@ -152,6 +152,11 @@ impl<J: Send + 'static> Pool<J> {
         self.0.counters.accepted.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// The name of its threads and statistics.
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
     /// Droppable jobs that may still come to wait; more may by the time they come.
     pub fn room(&self) -> usize {
         self.0.state().queue.room()

@@ -4,7 +4,7 @@ use super::Figures;
 use crate::dtls::SessionCounts;
 use crate::endpoint::Counters;
 use crate::endpoint::reliable::ReliableCounts;
-use crate::interaction::counts::LoopCounts;
+use crate::interaction::counts::{FilteredRequests, LoopCounts};
 use crate::scheduler::PoolSnapshot;
 use thalweg_types::document::{Document, MapKey};
 
@@ -30,6 +30,7 @@ pub fn to_document(figures: &Figures) -> Document {
     });
     map([
         ("loops", loops(&total)),
+        ("filtered_requests", Document::Array(figures.server.filtered.iter().map(filtered).collect())),
         ("protocol", protocol(figures.server.protocol.iter())),
         ("sessions", sessions(&figures.server.sessions)),
         ("connections", connections(&figures.server.connections)),
@@ -69,6 +70,16 @@ fn loops(total: &LoopCounts) -> Document {
         ("answers_2xx", number(total.answers.success)),
         ("answers_4xx", number(total.answers.client_error)),
         ("answers_5xx", number(total.answers.server_error)),
+    ])
+}
+
+/// Requests of one kind that the kernel dropped.
+fn filtered(kind: &FilteredRequests) -> Document {
+    map([
+        ("method", text(&kind.method)),
+        ("path", text(&kind.path)),
+        ("pool", text(&kind.pool)),
+        ("count", number(kind.count)),
     ])
 }
 

@@ -70,6 +70,13 @@ impl Exposition {
             (vec![("where", "sending")], total.send_lost),
         ];
         counters(encoder, "lost", "Datagrams that were lost or dropped", &lost)?;
+        let kinds = self.0.server.filtered.iter().map(|kind| {
+            let labels =
+                vec![("method", kind.method.as_str()), ("path", kind.path.as_str()), ("pool", kind.pool.as_str())];
+            (labels, kind.count)
+        });
+        let kinds: Vec<LabelledValue<'_, u64>> = kinds.collect();
+        counters(encoder, "filtered_requests", "Requests that the kernel dropped for a pool without room", &kinds)?;
         let refused = [
             (vec![("reason", "overload")], total.unavailable),
             (vec![("reason", "rate")], total.limited),
@@ -127,7 +134,7 @@ impl Exposition {
         let help = "Time in the queue of a pool, in seconds";
         let mut metric = encoder.encode_descriptor("queue_delay_seconds", help, None, MetricType::Histogram)?;
         for pool in &scheduler.pools {
-            let bounds = WaitHistogram::BOUNDS.iter().map(std::time::Duration::as_secs_f64).chain([f64::MAX]);
+            let bounds = WaitHistogram::BOUNDS.iter().map(std::time::Duration::as_secs_f64).chain([f64::INFINITY]);
             let buckets: Vec<(f64, u64)> = bounds.zip(pool.totals.waits.0).collect();
             let labels = [("pool", pool.name.as_str())];
             let sum = pool.totals.waited.as_secs_f64();

@@ -1,19 +1,23 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::*;
 use crate::credentials::{Credentials, PresharedKey};
 use crate::dtls::SessionLimits;
 use crate::endpoint::Confirmability;
+use crate::endpoint::reliable::ReliableCounts;
 use crate::identity::Transport;
 use crate::interaction::client::Client;
-use crate::interaction::handler::Function;
+use crate::interaction::counts::LoopCounts;
+use crate::interaction::handler::{ClassId, Function};
 use crate::interaction::routes::Routes;
-use crate::interaction::server::{SecureConfig, ServerConfig};
+use crate::interaction::server::{ClassConfig, SecureConfig, ServerConfig};
 use crate::interaction::streams::StreamsConfig;
 use crate::message::{CoapRequest, Observe, RequestBuf, Response};
+use crate::scheduler::controller::ControlLaw;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -79,6 +83,115 @@ fn figures_are_told_over_coap_and_http_alike() {
         }
     }
     drop(metrics);
+}
+
+/// The samples of a metric: labels in braces, or nothing, and the value.
+fn samples<'a>(exposition: &'a str, name: &str) -> Vec<(&'a str, f64)> {
+    let of = |line: &'a str| {
+        let (labels, value) = line.strip_prefix(name)?.rsplit_once(' ')?;
+        let is_it = labels.is_empty() || labels.starts_with('{');
+        if is_it { Some((labels, value.parse::<f64>().ok()?)) } else { None }
+    };
+    exposition.lines().filter_map(of).collect()
+}
+
+#[test]
+fn each_reason_kind_and_gauge_has_its_own_number_and_that_of_all_loops() {
+    let counts = LoopCounts { unavailable: 1, limited: 2, ..LoopCounts::default() };
+    let counters = Counters {
+        peers_refused: 3,
+        observers_refused: 4,
+        bytes_refused: 5,
+        protected_refused: 6,
+        malformed: 7,
+        observers: 8,
+        peers: 9,
+        ..Counters::default()
+    };
+    let server = ServerSnapshot {
+        loops: vec![counts; 2],
+        protocol: vec![counters; 2],
+        connections: ReliableCounts { observers: 10, ..ReliableCounts::default() },
+        ..ServerSnapshot::default()
+    };
+    let network = NetworkStoreCounters { hits: 11, joined: 12, requests: 13, validated: 14, evicted: 15 };
+    let exposition = to_open_metrics(&Figures { server, network, ..Figures::default() });
+    for (name, labels, expect) in [
+        ("refused_total", "{reason=\"overload\"}", 2.0),
+        ("refused_total", "{reason=\"rate\"}", 4.0),
+        ("refused_total", "{reason=\"peers\"}", 6.0),
+        ("refused_total", "{reason=\"observers\"}", 8.0),
+        ("refused_total", "{reason=\"bytes\"}", 10.0),
+        ("refused_total", "{reason=\"protection\"}", 12.0),
+        ("refused_total", "{reason=\"malformed\"}", 14.0),
+        ("observers", "", 26.0),
+        ("peers", "", 18.0),
+        ("network_requests_total", "{kind=\"hit\"}", 11.0),
+        ("network_requests_total", "{kind=\"joined\"}", 12.0),
+        ("network_requests_total", "{kind=\"request\"}", 13.0),
+        ("network_validated_total", "", 14.0),
+    ] {
+        let found = samples(&exposition, &format!("thalweg_coap_{name}"));
+        assert!(found.contains(&(labels, expect)), "{name}{labels} is not {expect}: {found:?}");
+    }
+}
+
+/// What the histogram of waits of the pool `blocking` says: each bound and how many waited no longer, the sum, and the count.
+fn waits(exposition: &str) -> (Vec<(f64, f64)>, f64, f64) {
+    let of = |part: &str| {
+        let found = samples(exposition, &format!("thalweg_coap_queue_delay_seconds_{part}"));
+        found.into_iter().filter(|(labels, _)| labels.contains("pool=\"blocking\"")).collect::<Vec<_>>()
+    };
+    let bound = |labels: &str| -> f64 {
+        let (_, rest) = labels.split_once("le=\"").expect("a bucket has a bound");
+        let text = rest.split('"').next().expect("a text");
+        if text == "+Inf" { f64::INFINITY } else { text.parse().expect("a number") }
+    };
+    let buckets = of("bucket").into_iter().map(|(labels, count)| (bound(labels), count)).collect();
+    (buckets, of("sum")[0].1, of("count")[0].1)
+}
+
+#[test]
+fn waits_in_a_queue_are_a_histogram_whose_last_bucket_holds_all() {
+    let (is_open, source) = (Arc::new(AtomicBool::new(false)), FigureSource::new());
+    let held = Arc::clone(&is_open);
+    let handler = Function::pooled(ClassId::BLOCKING, move |_: &CoapRequest<'_>| {
+        while !held.load(Ordering::SeqCst) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Response::content("x", 0)
+    });
+    let mut config = ServerConfig::new(([127, 0, 0, 1], 0).into());
+    config.classes = vec![ClassConfig::new("blocking", ControlLaw::Fixed(1))];
+    let server = Arc::new(Server::start(&config, Routes::new().add("/held", handler)).expect("started"));
+    source.set(&server, &LocalStore::new(), None, None);
+    let end = std::time::Instant::now() + PATIENCE;
+    let until = |what: &str, seen: &dyn Fn() -> bool| {
+        while !seen() {
+            // The clients end in any case, for the test to tell what failed.
+            if std::time::Instant::now() >= end {
+                is_open.store(true, Ordering::SeqCst);
+                panic!("{what}");
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| assert_eq!(ask(&server, "/held").0, 2));
+        }
+        let pooled = || server.snapshot().loops.iter().map(|counts| counts.pooled).sum::<u64>() == 3;
+        until("three are in the pool", &pooled);
+        std::thread::sleep(Duration::from_millis(30));
+        is_open.store(true, Ordering::SeqCst);
+    });
+    let read = || to_open_metrics(&source.read().expect("figures"));
+    until("all are counted", &|| waits(&read()).2 == 3.0);
+    let (buckets, sum, count) = waits(&read());
+    assert!(buckets.is_sorted_by(|one, next| one.0 < next.0 && one.1 <= next.1), "{buckets:?}");
+    assert_eq!((buckets.len(), buckets.last()), (13, Some(&(f64::INFINITY, count))));
+    let short = buckets.iter().rfind(|(bound, _)| *bound <= 0.025).expect("a bucket").1;
+    assert!(short <= 1.0 && sum >= 0.06, "two waited for the one before: {buckets:?} {sum}");
 }
 
 /// Waits until `seen` finds what it looks for in the statistics.

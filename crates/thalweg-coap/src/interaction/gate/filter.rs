@@ -2,7 +2,8 @@
 
 use thalweg_transport::filter::FilterInstruction;
 
-use crate::message::CoapMessage;
+use super::super::counts::FilteredRequests;
+use crate::message::{CoapMessage, CoapRequest, Code, Options};
 
 /// Non-confirmable requests with one code and the same options; message ID, token and payload are each one's own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,6 +20,13 @@ impl Shape {
         let options = message.options.as_bytes();
         let shape = Shape { code: message.code.byte(), options: options.to_vec() };
         (options.len() <= OPTIONS_MAX_BYTES && shape.matches(bytes)).then_some(shape)
+    }
+
+    /// Its name, for people; `pool` is the one that such requests are for.
+    pub(super) fn kind(&self, pool: String) -> FilteredRequests {
+        let (code, options) = (Code::from_byte(self.code), Options::new(&self.options));
+        let request = CoapRequest { code, options, payload: &[], caller: None };
+        FilteredRequests { method: method(code).to_owned(), path: request.path(), pool, count: 0 }
     }
 
     /// Whether a datagram is such a request; the kernel decides alike.
@@ -99,6 +107,19 @@ pub(super) fn program<'a>(shapes: impl Iterator<Item = (&'a Shape, f64)>) -> Vec
     program
 }
 
+fn method(code: Code) -> &'static str {
+    match code {
+        Code::GET => "GET",
+        Code::POST => "POST",
+        Code::PUT => "PUT",
+        Code::DELETE => "DELETE",
+        Code::FETCH => "FETCH",
+        Code::PATCH => "PATCH",
+        Code::IPATCH => "iPATCH",
+        _ => "another",
+    }
+}
+
 const UDP_HEADER: u32 = 8;
 /// Offset of the options of a message without token.
 const OPTIONS_AT: u32 = UDP_HEADER + crate::message::HEADER_LEN as u32;
@@ -119,7 +140,7 @@ pub(super) mod tests {
     use thalweg_transport::batch::{BatchOptions, BatchSocket};
 
     use super::*;
-    use crate::message::{Code, MessageId, MessageType, MessageWriter, OptionNumber, Token};
+    use crate::message::{MessageId, MessageType, MessageWriter, OptionNumber, Token};
 
     pub const NON: MessageType = MessageType::NonConfirmable;
 

@@ -7,7 +7,20 @@ use std::time::Duration;
 use thalweg_base::time::Instant;
 use thalweg_transport::filter::FilterInstruction;
 
+use super::counts::FilteredRequests;
 use filter::Shape;
+
+/// Whether the kernel drops what a server would drop for want of room in a pool: most of the plain non-confirmable requests of
+/// kinds that come too often, before they are queued. What it dropped is in
+/// [`ServerSnapshot::filtered`](super::server::ServerSnapshot::filtered).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum KernelFilter {
+    /// While there is an overload; it costs a fraction of the time that the server would need.
+    #[default]
+    On,
+    /// Never: every request comes as far as the server.
+    Off,
+}
 
 /// Decides which share of the requests that a loop drops on arrival a filter of its socket shall drop instead, at a
 /// fraction of the cost. Some always come as far as the loop: by them it sees that the pool is still short.
@@ -15,11 +28,18 @@ use filter::Shape;
 pub(super) struct Gate {
     entries: Vec<Entry>,
     is_disabled: bool,
+    /// Requests that the filter dropped and that have no name yet.
+    unnamed: u64,
+    /// Those that have one.
+    filtered: Vec<FilteredRequests>,
+    /// The kind that the filter dropped last and lets in now: drops of it may still be told.
+    opened: Option<FilteredRequests>,
 }
 
 /// Requests that are alike but for message ID, token and payload.
 struct Entry {
     shape: Shape,
+    kind: FilteredRequests,
     /// The share of them that the filter lets in; 1 while there is none.
     share: f64,
     /// Since when they are counted.
@@ -29,9 +49,46 @@ struct Entry {
 }
 
 impl Gate {
-    /// For a kernel that takes no filter.
+    /// For a kernel that takes no filter, or is to have none.
     pub(super) fn disabled() -> Gate {
-        Gate { entries: Vec::new(), is_disabled: true }
+        Gate { is_disabled: true, ..Gate::default() }
+    }
+
+    /// Takes the filter away for good; what it dropped stays counted.
+    pub(super) fn disable(&mut self) {
+        self.name_filtered();
+        self.entries.clear();
+        self.is_disabled = true;
+    }
+
+    /// What the filter dropped since the start, by kind.
+    pub(super) fn filtered(&self) -> &[FilteredRequests] {
+        &self.filtered
+    }
+
+    /// Takes into account that the filter dropped some, as the kernel told.
+    pub(super) fn handle_filtered(&mut self, count: u64) {
+        self.unnamed += count;
+    }
+
+    /// Counts what the filter dropped under the kinds that it drops now, each with its part.
+    fn name_filtered(&mut self) {
+        let count = std::mem::take(&mut self.unnamed);
+        if count == 0 {
+            return;
+        }
+        let shut: Vec<&Entry> = self.entries.iter().filter(|entry| entry.is_shut()).collect();
+        let total: f64 = shut.iter().map(|entry| entry.filtered()).sum();
+        let mut left = count;
+        for entry in &shut {
+            let part = ((count as f64 * entry.filtered() / total) as u64).min(left);
+            left -= part;
+            entry.kind.add_to(&mut self.filtered, part);
+        }
+        // What rounding leaves.
+        let heaviest = shut.iter().max_by(|one, other| one.filtered().total_cmp(&other.filtered()));
+        let kind = heaviest.map(|entry| &entry.kind).or(self.opened.as_ref());
+        kind.unwrap_or(&FilteredRequests::default()).add_to(&mut self.filtered, left);
     }
 
     /// Whether there is a filter.
@@ -39,15 +96,16 @@ impl Gate {
         self.entries.iter().any(Entry::is_shut)
     }
 
-    /// Takes into account that the loop dropped this plain non-confirmable request for want of room.
-    pub(super) fn handle_drop(&mut self, now: Instant, bytes: &[u8]) {
+    /// Takes into account that the loop dropped this plain non-confirmable request for want of room in its `pool`.
+    pub(super) fn handle_drop(&mut self, now: Instant, bytes: &[u8], pool: impl FnOnce() -> String) {
         if let Some(entry) = self.entries.iter_mut().find(|entry| entry.shape.matches(bytes)) {
             entry.dropped += 1;
         } else if !self.is_disabled
             && self.entries.len() < ENTRIES_MAX
             && let Some(shape) = Shape::of(bytes)
         {
-            self.entries.push(Entry { shape, share: 1.0, since: now, kept: 0, dropped: 1 });
+            let kind = shape.kind(pool());
+            self.entries.push(Entry { shape, kind, share: 1.0, since: now, kept: 0, dropped: 1 });
         }
     }
 
@@ -66,7 +124,9 @@ impl Gate {
 
     /// Ends the periods that are over; the filter's new program if it changes, empty for none.
     pub(super) fn handle_turn(&mut self, now: Instant) -> Option<Vec<FilterInstruction>> {
+        self.name_filtered();
         let mut has_changed = false;
+        let opened = &mut self.opened;
         self.entries.retain_mut(|entry| {
             let passed = now.since(entry.since);
             if passed < PERIOD {
@@ -74,7 +134,11 @@ impl Gate {
             }
             let share = entry.next_share(passed);
             has_changed |= share != entry.share;
-            *entry = Entry { share, since: now, kept: 0, dropped: 0, shape: std::mem::take(&mut entry.shape) };
+            let was_shut = entry.is_shut();
+            (entry.share, entry.since, entry.kept, entry.dropped) = (share, now, 0, 0);
+            if was_shut && !entry.is_shut() {
+                *opened = Some(std::mem::take(&mut entry.kind));
+            }
             entry.is_shut()
         });
         has_changed.then(|| {
@@ -87,6 +151,11 @@ impl Gate {
 impl Entry {
     fn is_shut(&self) -> bool {
         self.share < 1.0
+    }
+
+    /// How many the filter drops, in proportion to other kinds; one that nothing has passed yet counts as if one had.
+    fn filtered(&self) -> f64 {
+        (1.0 / self.share - 1.0) * (1.0 + f64::from(self.kept) + f64::from(self.dropped))
     }
 
     /// The share for the time to come, after a period of this length.
@@ -161,7 +230,7 @@ mod tests {
                         taken += 1.0;
                         self.gate.handle_kept(&bytes);
                     } else {
-                        self.gate.handle_drop(self.now, &bytes);
+                        self.gate.handle_drop(self.now, &bytes, || "blocking".to_owned());
                     }
                 }
                 self.now += Duration::from_millis(1);
@@ -194,6 +263,41 @@ mod tests {
         assert!(filtered < 10_000.0 * 2.0 * PERIOD.as_secs_f64());
         assert!(!model.gate.is_shut());
         assert_eq!(model.gate.poll_timeout(), None);
+    }
+
+    #[test]
+    fn what_the_filter_drops_is_counted_under_its_method_path_and_pool() {
+        let mut model = Model::new();
+        model.run(200, 80_000.0, 40_000.0);
+        model.gate.handle_filtered(100);
+        model.run(1, 80_000.0, 40_000.0);
+        let kind = |count: u64| FilteredRequests {
+            method: "POST".to_owned(),
+            path: "/busy".to_owned(),
+            pool: "blocking".to_owned(),
+            count,
+        };
+        assert_eq!(model.gate.filtered(), [kind(100)]);
+        // With the next datagram after the filter is gone the kernel tells what it dropped before.
+        model.run(100, 10_000.0, 40_000.0);
+        assert!(!model.gate.is_shut());
+        model.gate.handle_filtered(11);
+        model.run(1, 10_000.0, 40_000.0);
+        assert_eq!(model.gate.filtered(), [kind(111)]);
+    }
+
+    #[test]
+    fn of_several_kinds_each_is_counted_for_its_part_and_none_is_left_out() {
+        let mut gate = Gate::default();
+        for (path, share, kept) in [("often", 0.1, 99), ("seldom", 0.5, 9)] {
+            let shape = Shape::of(&message(NON, path, b"")).unwrap();
+            let kind = shape.kind(String::new());
+            gate.entries.push(Entry { shape, kind, share, since: Instant::ZERO, kept, dropped: 0 });
+        }
+        gate.handle_filtered(911);
+        gate.handle_turn(Instant::ZERO);
+        let told: Vec<(&str, u64)> = gate.filtered().iter().map(|one| (one.path.as_str(), one.count)).collect();
+        assert_eq!(told, [("/often", 901), ("/seldom", 10)], "as 900 to 10");
     }
 
     #[test]

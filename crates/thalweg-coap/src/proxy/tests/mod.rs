@@ -161,6 +161,24 @@ fn a_reverse_proxy_stands_for_the_paths_of_another_thing() {
     assert!(origin.asked.lock().expect("a lock").iter().all(|(thing, _)| thing == "10.0.0.7:5683"));
 }
 
+#[test]
+fn a_reverse_proxy_asks_once_while_the_answer_is_fresh_and_again_after_a_change() {
+    let (relay, origin) = relay();
+    let target = RemoteName { thing: "10.0.0.7:5683".to_owned(), path: "v1".to_owned() };
+    let proxy = ReverseProxy::new(relay, "/house", target);
+    let ask = |request: &RequestBuf| shown(&proxy.handle(&request.view()).expect("its path"));
+    let asked = || origin.asked.lock().expect("a lock").len();
+    for _ in 0..3 {
+        assert_eq!(ask(&RequestBuf::get("/house/temp?x=1")), "2.05 /v1/temp x=1");
+        assert_eq!(asked(), 1);
+    }
+    assert_eq!(ask(&RequestBuf::get("/house/temp?x=2")), "2.05 /v1/temp x=2");
+    assert_eq!(asked(), 2, "another query is another resource");
+    assert_eq!(ask(&RequestBuf::put("/house/temp?x=1", "1")), "2.04 ");
+    assert_eq!(ask(&RequestBuf::get("/house/temp?x=1")), "2.05 /v1/temp x=1");
+    assert_eq!(asked(), 4, "what was written is asked for again");
+}
+
 /// The location of a response, behind its code.
 fn located(response: &Response) -> String {
     let of = |wanted: OptionNumber, mark: &str| {

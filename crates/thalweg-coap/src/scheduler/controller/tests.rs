@@ -285,6 +285,31 @@ fn the_cap_follows_what_handlers_need_a_processor_for_and_not_how_long_they_wait
 }
 
 #[test]
+fn the_printed_law_sees_the_last_five_seconds_whatever_the_period() {
+    for milliseconds in [100, 200, 1000] {
+        let mut law = printed();
+        let threads_after = |arrivals_a_second: u64| {
+            let observation = PeriodObservation {
+                period: Duration::from_millis(milliseconds),
+                threads: 1,
+                arrivals: arrivals_a_second * milliseconds / 1000,
+                completions: milliseconds,
+                busy: Duration::from_millis(milliseconds),
+                ..PeriodObservation::default()
+            };
+            let mut threads = 0;
+            for _ in 0..1000 / milliseconds {
+                threads = law.handle_observation(&observation).threads;
+            }
+            threads
+        };
+        // Equation (3) asks for threads as long as the second of many requests is among its five samples.
+        let threads = [10_000, 0, 0, 0, 0, 0].map(threads_after);
+        assert_eq!(threads, [3, 3, 3, 3, 2, 1], "{milliseconds} ms");
+    }
+}
+
+#[test]
 fn laws_have_names() {
     for law in [
         ControlLaw::Inline,

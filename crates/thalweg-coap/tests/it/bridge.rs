@@ -11,7 +11,8 @@ use thalweg_coap::data_space::{Bridge, Exporter, TopicResource, Types};
 use thalweg_coap::device::drivers::{Simulated, Simulation};
 use thalweg_coap::device::{DevicePool, Finder, Linker, Unit, Value};
 use thalweg_coap::interaction::handler::Catalog;
-use thalweg_coap::message::{Code, RequestBuf, Response, content_format};
+use thalweg_coap::interaction::routes::Routes;
+use thalweg_coap::message::{Code, OptionNumber, RequestBuf, Response, content_format};
 use thalweg_coap::resource::{ChannelPolicy, LocalStore, Property, WatchGuard, add_devices, system_clock};
 use thalweg_coap::scheduler::controller::ControlLaw;
 use thalweg_coap::scheduler::{Scheduler, SchedulerConfig};
@@ -208,6 +209,60 @@ fn what_is_deleted_is_disposed() {
     assert!(side.text("/topics/Square?color=BLUE").starts_with("2.05"), "the other one lives");
     assert_eq!(delete("/topics/Square?color=RED"), Code::DELETED, "what is gone may be deleted again");
     drop(chatter);
+}
+
+#[test]
+fn conditions_are_compared_with_the_newest_sample_and_what_they_refuse_reaches_no_reader() {
+    let domain = domain();
+    let (mut side, there) = (Side::new(domain), participant(domain));
+    let square = there.create_reader(&there.create_topic::<Shape>("Square"), reliable().1).expect("a reader");
+    side.topic("Square").writer().wait_for_matched(2, PATIENCE).expect("matched with the other's reader and its own");
+    square.wait_for_matched(1, PATIENCE).expect("matched");
+    let routes = Routes::new().with_catalog(Arc::new(side.store.clone()));
+    let ask = |request: &RequestBuf| routes.handle(routes.find(&request.view()), &request.view());
+    let red = "/topics/Square?color=RED";
+    let put = |x: i32| {
+        let json = format!(r#"{{"color":"RED","x":{x},"y":2,"shapesize":3}}"#);
+        RequestBuf::put(red, json).with_content_format(content_format::JSON)
+    };
+    // What arrives next, a disposal as well.
+    let next = || {
+        until("a sample", || {
+            square.wait(Duration::from_millis(100));
+            square.take_one()
+        })
+    };
+    let until_state = |x: i32| {
+        let part = format!("\"x\":{x},");
+        until("the state", || side.text(red).contains(&part).then_some(()));
+    };
+    let new_only = |request: RequestBuf| request.with_option(OptionNumber::IF_NONE_MATCH, &[]);
+    let if_match = |request: RequestBuf, tag: &[u8]| request.with_option(OptionNumber::IF_MATCH, tag);
+    let tag = || ask(&RequestBuf::get(red)).etag.expect("a tag");
+
+    assert_eq!(ask(&if_match(put(0), &[])).code, Code::PRECONDITION_FAILED, "there is none yet");
+    assert_eq!(ask(&new_only(put(1))).code, Code::CHANGED);
+    assert_eq!(next().data().expect("decoded"), shape("RED", 1), "and not what was refused");
+    until_state(1);
+    let first = tag();
+    assert_eq!(ask(&new_only(put(2))).code, Code::PRECONDITION_FAILED);
+    assert_eq!(ask(&if_match(put(2), &[1])).code, Code::PRECONDITION_FAILED);
+    assert_eq!(ask(&if_match(put(3), &first)).code, Code::CHANGED);
+    assert_eq!(next().data().expect("decoded"), shape("RED", 3), "and not what was refused");
+    until_state(3);
+
+    let delete = |tag: &[u8]| ask(&if_match(RequestBuf::delete(red), tag)).code;
+    assert_eq!(delete(&first), Code::PRECONDITION_FAILED, "the state of before");
+    assert_eq!(delete(&[1]), Code::PRECONDITION_FAILED);
+    assert_eq!(ask(&put(4)).code, Code::CHANGED);
+    let kept = next();
+    assert!(kept.is_valid() && kept.info().instance_state == InstanceState::Alive, "nothing was disposed");
+    assert_eq!(kept.data().expect("decoded"), shape("RED", 4));
+    until_state(4);
+    assert_eq!(delete(&tag()), Code::DELETED);
+    assert_eq!(next().info().instance_state, InstanceState::NotAliveDisposed);
+    until("the state without it", || side.text(red).starts_with("5.03").then_some(()));
+    assert_eq!(delete(&first), Code::PRECONDITION_FAILED, "there is none any more");
 }
 
 #[test]

@@ -1,4 +1,6 @@
-//! Resources and topics of the data space, over loopback.
+//! Resources and topics of the data space, and servers with their clients, over loopback.
 
+mod bodies;
 mod bridge;
+mod callers;
 mod things;

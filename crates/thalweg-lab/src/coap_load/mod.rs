@@ -10,6 +10,7 @@ mod crowd;
 mod generator;
 mod ledger;
 mod meter;
+mod observers;
 mod plan;
 mod repeats;
 mod request;
@@ -25,6 +26,9 @@ mod tests;
 pub use capacity::{capacity, check_answer};
 pub(crate) use generator::Generator;
 pub use generator::run;
+pub use observers::{
+    ChangeFigures, ObserverIdentity, ObserverLoadPlan, ObserverLoadResult, ObserverMemory, run_observers,
+};
 pub use plan::{ArrivalProcess, Flood, LoadPlan, Phase, RequestPlan};
 pub use responder::{Replies, Responder, ResponderCounts, write_content};
 pub use result::{Capacity, GeneratorFigures, LoadCounts, LoadResult, ResponseTimes, SCHEMA, ServerFigures, Window};

@@ -11,6 +11,7 @@ use thalweg_lab::coap_load::{
 };
 use thalweg_report::figures::{grouped, rounded};
 
+use super::observers::{self, ObserverOptions};
 use super::security::CredentialOptions;
 use super::target::TargetUri;
 use crate::commands::laboratory::from_lab;
@@ -75,6 +76,10 @@ pub struct LoadOptions {
     pub no_expect: bool,
 
     #[command(flatten)]
+    /// Observers in place of requests.
+    pub observers: ObserverOptions,
+
+    #[command(flatten)]
     /// Tasks beside the load.
     pub beside: BesideOptions,
 
@@ -121,6 +126,9 @@ pub struct BesideOptions {
 /// # Errors
 /// The server does not answer as expected, the load cannot be made, or the user interrupted it.
 pub fn run(options: &LoadOptions, interrupt: &Interrupt) -> Result<(), Failure> {
+    if let Some(count) = options.observers.observe {
+        return observers::run(options, count, interrupt);
+    }
     if options.target.transport != Transport::Udp {
         return run_sessions(options, interrupt);
     }

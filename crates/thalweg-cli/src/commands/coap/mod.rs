@@ -7,6 +7,7 @@ mod discover;
 mod load;
 mod named_option;
 mod observe;
+mod observers;
 mod protection;
 mod run;
 mod security;

@@ -9,7 +9,7 @@ use clap::Args;
 use thalweg_coap::dtls::SessionLimits;
 use thalweg_coap::identity::Transport;
 use thalweg_coap::interaction::rate_limit::PeerRate;
-use thalweg_coap::interaction::server::{ClassConfig, GroupRequests, SecureConfig, Server, ServerConfig};
+use thalweg_coap::interaction::server::{ClassConfig, GroupRequests, KernelFilter, SecureConfig, Server, ServerConfig};
 use thalweg_coap::interaction::streams::{StreamsConfig, parse_listener};
 use thalweg_coap::resource::LocalStore;
 use thalweg_coap::scheduler::SchedulerConfig;
@@ -59,6 +59,10 @@ pub struct ServeOptions {
     /// Accept N registrations for observation of all clients together (default: 16384).
     #[arg(long, value_name = "N", default_value_t = 16_384, hide_default_value = true, value_parser = clap::value_parser!(u32).range(1..))]
     pub observers_max: u32,
+
+    /// Let the kernel drop requests that a pool has no room for, `on` or `off`; the statistics tell which (default: on).
+    #[arg(long, value_name = "on|off", default_value = "on", hide_default_value = true, value_parser = kernel_filter)]
+    pub kernel_filter: KernelFilter,
 
     /// Run receivers and handlers with this nice value, -20 to 19 (default: 0); below 0 it needs a privilege.
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, allow_hyphen_values = true, value_parser = clap::value_parser!(i32).range(-20..=19))]
@@ -193,6 +197,7 @@ fn config(options: &ServeOptions) -> Result<ServerConfig, Failure> {
     config.endpoint.observe.observers_max = options.observers_max as usize;
     config.peer_rate = options.peer_rate.map(|rate| PeerRate { requests_per_second: rate, burst: rate });
     config.groups = if options.groups { GroupRequests::Heard } else { GroupRequests::Ignored };
+    config.kernel_filter = options.kernel_filter;
     let mut scheduler = SchedulerConfig { period: options.period, ..SchedulerConfig::default() };
     scheduler.limits.threads_max = usize::from(options.threads_max);
     scheduler.priorities.interaction = options.nice;
@@ -207,6 +212,14 @@ fn config(options: &ServeOptions) -> Result<ServerConfig, Failure> {
         config.secure = Some(SecureConfig { address, credentials, limits: SessionLimits::default() });
     }
     Ok(config)
+}
+
+fn kernel_filter(text: &str) -> Result<KernelFilter, &'static str> {
+    match text {
+        "on" => Ok(KernelFilter::On),
+        "off" => Ok(KernelFilter::Off),
+        _ => Err("on or off is needed"),
+    }
 }
 
 /// `LAW` or `CLASS=LAW`.

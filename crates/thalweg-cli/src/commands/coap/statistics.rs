@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use thalweg_coap::dtls::SessionCounts;
 use thalweg_coap::endpoint::reliable::ReliableCounts;
-use thalweg_coap::interaction::counts::LoopCounts;
+use thalweg_coap::interaction::counts::{FilteredRequests, LoopCounts};
 use thalweg_coap::interaction::server::ServerSnapshot;
 use thalweg_coap::scheduler::PoolSnapshot;
 use thalweg_lab::paper5::{ConnectionLine, PoolLine, ServerLine, SessionLine};
 
-use crate::outcome::Failure;
+use crate::outcome::{Failure, InLine};
 
 /// The counts since the server started, `at` ago, as one object of JSON.
 ///
@@ -110,6 +110,15 @@ pub fn to_text(before: &ServerSnapshot, now: &ServerSnapshot, passed: Duration) 
     for (name, count, before) in losses.iter().filter(|(_, count, before)| count > before) {
         let _ = write!(line, " {name} {}", count - before);
     }
+    for kind in &now.filtered {
+        let is_alike =
+            |one: &&FilteredRequests| (&one.method, &one.path, &one.pool) == (&kind.method, &kind.path, &kind.pool);
+        let was = before.filtered.iter().find(is_alike).map_or(0, |one| one.count);
+        let count = kind.count.saturating_sub(was);
+        if count > 0 {
+            let _ = write!(line, "; the kernel dropped {count} {}", shown(kind));
+        }
+    }
     let (sessions, handshakes) = (now.sessions.sessions, now.sessions.handshakes);
     if sessions + handshakes > 0 {
         let _ = write!(line, "; {sessions} DTLS sessions and {handshakes} handshakes");
@@ -122,6 +131,15 @@ pub fn to_text(before: &ServerSnapshot, now: &ServerSnapshot, passed: Duration) 
         let _ = write!(line, "; {path} takes too long inline and runs in the pool");
     });
     line
+}
+
+/// A kind of requests that the kernel drops, and why.
+fn shown(kind: &FilteredRequests) -> String {
+    let FilteredRequests { method, path, pool, .. } = kind;
+    match method.is_empty() {
+        true => "of other kinds".to_owned(),
+        false => format!("{method} {} for which {pool} has no room", InLine(path)),
+    }
 }
 
 fn describe(pool: &PoolSnapshot, line: &mut String) {

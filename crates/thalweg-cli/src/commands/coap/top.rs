@@ -13,7 +13,7 @@ use thalweg_coap::statistics::STATISTICS_PATH;
 use super::protection::ClientProtection;
 use super::target::{TargetUri, failure, representation};
 use crate::interrupt::Interrupt;
-use crate::outcome::{Failure, Shown, print_line};
+use crate::outcome::{Failure, InLine, Shown, print_line};
 
 /// Options of `coap top`.
 #[derive(Args, Debug)]
@@ -83,15 +83,13 @@ pub fn run(options: &FigureOptions, interrupt: &Interrupt) -> Result<(), Failure
 
 /// All figures as text; rates where the time since `before` is known.
 fn screen(before: &Value, now: &Value, passed: Option<Duration>) -> String {
+    let rate = |total: u64, was: u64| match passed {
+        Some(passed) => format!("{:.0}/s", total.saturating_sub(was) as f64 / passed.as_secs_f64().max(1e-3)),
+        None => total.to_string(),
+    };
     let count = |place: &str| {
-        let total = now.pointer(place).and_then(Value::as_u64).unwrap_or_default();
-        match passed {
-            Some(passed) => {
-                let was = before.pointer(place).and_then(Value::as_u64).unwrap_or_default();
-                format!("{:.0}/s", total.saturating_sub(was) as f64 / passed.as_secs_f64().max(1e-3))
-            }
-            None => total.to_string(),
-        }
+        let of = |figures: &Value| figures.pointer(place).and_then(Value::as_u64).unwrap_or_default();
+        rate(of(now), of(before))
     };
     let state = |place: &str| now.pointer(place).and_then(Value::as_u64).unwrap_or_default();
     let mut text = format!(
@@ -113,6 +111,16 @@ fn screen(before: &Value, now: &Value, passed: Option<Duration>) -> String {
         count("/network/hits"),
         state("/remote/requests"),
     );
+    for kind in list(now, "/filtered_requests") {
+        let is_alike = |one: &&Value| ["method", "path", "pool"].iter().all(|key| one[*key] == kind[*key]);
+        let was = list(before, "/filtered_requests").iter().find(is_alike).map_or(0, |one| whole(one, "count"));
+        let count = rate(whole(kind, "count").unsigned_abs(), was.unsigned_abs());
+        let (method, path, pool) = (word(kind, "method"), InLine(word(kind, "path")), word(kind, "pool"));
+        let _ = match method {
+            "" => writeln!(text, "dropped in the kernel {count} of other kinds"),
+            _ => writeln!(text, "dropped in the kernel {count} {method} {path}: pool {pool} has no room"),
+        };
+    }
     list(now, "/pools").iter().for_each(|pool| {
         let _ = writeln!(
             text,
@@ -174,3 +182,25 @@ fn number(one: &Value, key: &str) -> f64 {
 
 /// Time for one look.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_the_kernel_dropped_is_told_by_method_path_and_pool() {
+        let figures = |count: u64, others: u64| {
+            json!({"filtered_requests": [
+                {"method": "GET", "path": "/slow", "pool": "blocking", "count": count},
+                {"method": "", "path": "", "pool": "", "count": others},
+            ]})
+        };
+        let once = screen(&Value::Null, &figures(500, 7), None);
+        assert!(once.contains("dropped in the kernel 500 GET /slow: pool blocking has no room\n"), "{once}");
+        assert!(once.contains("dropped in the kernel 7 of other kinds\n"), "{once}");
+        let live = screen(&figures(500, 7), &figures(900, 7), Some(Duration::from_secs(2)));
+        assert!(live.contains("dropped in the kernel 200/s GET /slow: pool blocking"), "{live}");
+    }
+}

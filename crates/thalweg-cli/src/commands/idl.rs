@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use thalweg::cdr::Extensibility;
 use thalweg_types::ros::RosPackages;
-use thalweg_types::{Type, idl, rust};
+use thalweg_types::{SourceDocs, Type, idl, rust};
 
 use crate::outcome::{Failure, print_line};
 
 #[derive(Args, Debug)]
 #[command(after_help = crate::after_help!("thalweg idl types.idl", "thalweg idl msg/Pose.msg --package demo --as-idl"))]
-/// Prints Rust types that derive Topic for the types in files of IDL and ROS: one text, documented, in an order that only the
-/// definitions decide.
+/// Prints Rust types that derive Topic for the types in files of IDL and ROS: one text, documented with their comments (/// and /** */ of
+/// IDL, # of ROS), in an order that only the definitions decide.
 pub struct IdlOptions {
     /// Files that end in .idl, .msg, .srv or .action.
     #[arg(required = true)]
@@ -55,16 +55,22 @@ pub fn run(options: &IdlOptions) -> Result<(), Failure> {
     };
     let extensibility = if options.default_final { Extensibility::Final } else { Extensibility::Appendable };
     let reading = idl::Reading { extensibility, folders: options.include.clone(), defines: options.define.clone() };
-    let mut types: Vec<Type> = Vec::new();
+    let (mut types, mut docs) = (Vec::<Type>::new(), SourceDocs::default());
     for file in &options.files {
         let refused = |error: idl::IdlError| Failure::Usage(error.to_string());
         if file.extension().is_some_and(|extension| extension == "idl") {
-            types.extend(idl::parse_file(file, &reading).map_err(refused)?.iter().cloned());
+            let read = idl::parse_file(file, &reading).map_err(refused)?;
+            types.extend(read.iter().cloned());
+            docs.extend(read.docs());
         } else {
             types.extend(packages.read_file(&package_of(file, options), file).map_err(refused)?);
         }
     }
-    let text = if options.as_idl { idl::to_idl(&types) } else { rust::to_rust(&types).map_err(Failure::Failed)? };
+    docs.extend(packages.docs());
+    let text = match options.as_idl {
+        true => idl::to_idl(&types),
+        false => rust::to_documented_rust(&types, &docs).map_err(Failure::Failed)?,
+    };
     print_line(text.trim_end())
 }
 

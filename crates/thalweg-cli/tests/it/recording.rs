@@ -1,5 +1,6 @@
 //! `record` and `replay` in processes of their own.
 
+use std::io::BufRead;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -28,7 +29,7 @@ impl Drop for Folder {
     }
 }
 
-fn start(tag: &str, words: &[&str]) -> Running {
+pub fn start(tag: &str, words: &[&str]) -> Running {
     Running::start(command(&[words, &["--domain-tag", tag]].concat()))
 }
 
@@ -44,9 +45,19 @@ fn info(file: &str) -> Value {
 
 /// What `record verify --json` says of files, and its exit code.
 #[track_caller]
-fn verified(files: &[&str], code: i32) -> Value {
+pub fn verified(files: &[&str], code: i32) -> Value {
     let said = run(&[&["record", "verify", "--json"], files].concat()).expect_code(code);
     serde_json::from_str(&said.stdout).expect("JSON")
+}
+
+/// Waits until more than the magic and the header are written: a chunk.
+#[track_caller]
+pub fn wait_for_chunk(file: &str) {
+    let until = Instant::now() + PATIENCE;
+    while std::fs::metadata(file).map_or(0, |found| found.len()) < 500 {
+        assert!(Instant::now() < until, "nothing is written");
+        std::thread::sleep(Duration::from_millis(50));
+    }
 }
 
 /// The values of `sub --json`.
@@ -132,12 +143,7 @@ fn ctrl_c_ends_a_file_in_order_and_a_kill_leaves_one_that_is_read() {
         let file = folder.file("run.mcap");
         let recorder = start(&tag, &["record", "--output", &file]);
         let publisher = start(&tag, &["pub", "chatter", "hello", "--rate", "50", "--match-timeout", "40"]);
-        // More than the magic and the header: a chunk has been written.
-        let until = Instant::now() + PATIENCE;
-        while std::fs::metadata(&file).map_or(0, |found| found.len()) < 500 {
-            assert!(Instant::now() < until, "nothing is written");
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        wait_for_chunk(&file);
         recorder.signal(signal);
         let said = recorder.finish();
         // It would wait for the acknowledgements of a reader that was killed.
@@ -159,6 +165,58 @@ fn ctrl_c_ends_a_file_in_order_and_a_kill_leaves_one_that_is_read() {
             assert!(said.stdout.starts_with(&format!("wrote {messages} samples, 0 refused")), "{}", said.stdout);
         }
     }
+}
+
+#[test]
+fn a_replay_from_the_middle_begins_with_what_durable_writers_keep() {
+    let (folder, first, second) = (Folder::new("middle"), tag(), tag());
+    let file = folder.file("run.mcap");
+    let recorder = start(&first, &["record", "--output", &file, "--count", "7"]);
+    let durable = ["--qos", "durability=transient-local"];
+    let map = ["pub", "map", "all", "--rate", "0.001", "--match-timeout", "40"];
+    let map = start(&first, &[&map[..], &durable[..]].concat());
+    wait_for_chunk(&file);
+    publish(&first, &["chatter", "a", "b", "c", "d", "e", "f", "--count", "6", "--rate", "2"]).expect_code(0);
+    recorder.finish().expect_code(0);
+    map.signal("INT");
+    map.finish();
+    let lasted_s = info(&file)["duration_s"].as_f64().expect("a duration");
+    // The last three are due half a second from each other.
+    let begin = format!("{:.3}", lasted_s - 1.25);
+    let maps = start(&second, &[&["sub", "map", "--count", "1", "--timeout", "50"], &durable[..]].concat());
+    let words = start(&second, &["sub", "chatter", "--count", "1", "--timeout", "50"]);
+    let said = start(&second, &["replay", &file, "--start", &begin, "--wait", "40", "--json"]).finish().expect_code(0);
+    let outcome: Value = serde_json::from_str(&said.stdout).expect("JSON");
+    assert_eq!((&outcome["latched"], &outcome["refused"]), (&1.into(), &0.into()), "{outcome:#}");
+    // At other load a writer falls behind.
+    assert!(outcome["written"].as_u64().is_some_and(|written| (2..=5).contains(&written)), "{outcome:#}");
+    assert_eq!(maps.finish().expect_code(0).stdout, "all\n");
+    let word = words.finish().expect_code(0).stdout;
+    assert!(["c\n", "d\n", "e\n", "f\n"].contains(&&*word), "{word:?} is from before the start");
+    let said = start(&second, &["replay", &file, "--start", "1000", "--wait", "0"]).finish().expect_code(1);
+    assert!(said.stderr.contains("the recording ends ") && said.stderr.contains("at 1000 s"), "{}", said.stderr);
+}
+
+#[test]
+fn a_replay_that_is_held_up_tells_how_late_it_was() {
+    let (folder, first, second) = (Folder::new("late"), tag(), tag());
+    let file = folder.file("run.mcap");
+    let recorder = start(&first, &["record", "--output", &file, "--count", "20"]);
+    publish(&first, &["chatter", "hello", "--count", "20", "--rate", "10"]).expect_code(0);
+    recorder.finish().expect_code(0);
+    let mut replay = start(&second, &["replay", &file, "--wait", "0", "--json"]);
+    let told = replay.stderr().lines().map(|line| line.expect("a line")).find(|line| line.starts_with("replays "));
+    assert!(told.is_some(), "it says when it begins");
+    std::thread::sleep(Duration::from_millis(300));
+    replay.signal("STOP");
+    std::thread::sleep(Duration::from_millis(1_500));
+    replay.signal("CONT");
+    let outcome: Value = serde_json::from_str(&replay.finish().expect_code(0).stdout).expect("JSON");
+    let late_ms = outcome["lateness_most_ms"].as_f64().expect("a figure");
+    // A sample is due every tenth of a second.
+    assert!((1_000.0..60_000.0).contains(&late_ms), "{outcome:#}");
+    let outcome = start(&second, &["replay", &file, "--wait", "0", "--rate", "0.9"]).finish().expect_code(0).stdout;
+    assert!(outcome.contains("ms late") && !outcome.contains("at most 0.000 ms late"), "{outcome}");
 }
 
 #[test]
@@ -290,9 +348,14 @@ fn info_tells_of_the_chosen_topics_and_refuses_what_is_about_a_replay() {
     let (topics, remarks) = told(&["--exclude", "chatter", "--exclude", "chaters"]);
     assert_eq!(topics, ["weather"]);
     assert!(remarks.contains("\"chaters\" fits none") && remarks.lines().count() == 1, "{remarks}");
-    for words in
-        [&["--loop"][..], &["--remap", "chatter=x"], &["--rate", "2"], &["--clock", "source"], &["--wait", "1"]]
-    {
+    for words in [
+        &["--loop"][..],
+        &["--remap", "chatter=x"],
+        &["--rate", "2"],
+        &["--clock", "source"],
+        &["--start", "1"],
+        &["--wait", "1"],
+    ] {
         let said = run(&[&["replay", &file, "--info"], words].concat()).expect_code(2);
         assert!(said.stderr.contains("--info") && said.stderr.contains(words[0]), "{}", said.stderr);
     }

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::find::shown_name;
 use crate::network_options::MemberOptions;
-use crate::outcome::{Failure, InLine, print_either};
+use crate::outcome::{Failure, InLine, Lines, print_either};
 
 #[derive(Args, Debug)]
 #[command(after_help = crate::after_help!("thalweg topic list", "thalweg topic list --json --wait 3"))]
@@ -21,6 +21,10 @@ pub struct TopicListOptions {
     /// Print one JSON array (default: text).
     #[arg(long)]
     pub json: bool,
+
+    /// Print names alone, one on each line, as for the completions of a shell (default: with types, writers and readers).
+    #[arg(long, conflicts_with = "json")]
+    pub names: bool,
 
     #[command(flatten)]
     /// Membership in the domain.
@@ -62,6 +66,11 @@ pub fn run(options: &TopicListOptions) -> Result<(), Failure> {
     }
     let listed: Vec<Listed> =
         topics.into_iter().map(|(name, listed)| Listed { name: shown_name(&name), dds_name: name, ..listed }).collect();
+    if options.names {
+        let mut lines = Lines::default();
+        listed.iter().for_each(|topic| lines.push(InLine(&topic.name)));
+        return lines.print();
+    }
     print_either(options.json, &listed, text(&listed))
 }
 

@@ -1,11 +1,14 @@
 //! `thalweg topic hz`, `bw` and `delay`: what can be said of a topic without decoding its samples.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
-use thalweg::types::{Instant, Keyed};
-use thalweg::{Raw, Sample, clock};
+use thalweg::discovery::ProcessDescription;
+use thalweg::types::{GuidPrefix, Instant, Keyed};
+use thalweg::{DomainParticipant, Raw, Sample, clock};
+use thalweg_host::HostFiles;
 
 use super::SourceOptions;
 use super::find::{Side, find, type_of};
@@ -58,8 +61,9 @@ pub struct BwOptions {
 
 #[derive(Args, Debug)]
 #[command(after_help = crate::after_help!("thalweg topic delay /camera/image_raw --json"))]
-/// Prints the time from a writer's time stamp to the arrival of the sample. Between two hosts it is as wrong as their clocks differ,
-/// which this command cannot tell. What writers have kept does not count.
+/// Prints the time from a writer's time stamp to the arrival of the sample. On one host, which participants name, both have one clock.
+/// Between two hosts it is as wrong as their clocks differ, which this command cannot tell: run chronyc tracking, or pmc for PTP, on
+/// both. What writers have kept does not count.
 pub struct DelayOptions {
     #[command(flatten)]
     /// The topic and the lines.
@@ -92,8 +96,60 @@ struct Delay {
     min_s: Option<f64>,
     mean_s: Option<f64>,
     max_s: Option<f64>,
-    /// What is known of the difference between the clocks.
+    /// How far the clocks of writers and of this host differ at most; null where that is not known.
+    clock_error_s: Option<f64>,
+    /// The same in words.
     clock: &'static str,
+}
+
+/// What is known of the difference between the clocks of writers and of this host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ClockDifference {
+    /// No sample has come.
+    NoWriter,
+    /// All writers announce the name of this host.
+    OneClock,
+    /// Some do not.
+    Unknown,
+}
+
+impl ClockDifference {
+    /// The difference to writers on these hosts, as they are announced; a host without a name is none that is known.
+    fn between<'a>(own: Option<&str>, hosts: impl IntoIterator<Item = Option<&'a str>>) -> ClockDifference {
+        let is_own = |host: Option<&str>| host.is_some() && host == own;
+        hosts.into_iter().fold(ClockDifference::NoWriter, |known, host| match known {
+            ClockDifference::Unknown => known,
+            _ if is_own(host) => ClockDifference::OneClock,
+            _ => ClockDifference::Unknown,
+        })
+    }
+
+    fn error_s(self) -> Option<f64> {
+        (self == ClockDifference::OneClock).then_some(0.0)
+    }
+
+    /// A sentence without its end.
+    fn words(self) -> &'static str {
+        match self {
+            ClockDifference::NoWriter => "no sample has come",
+            ClockDifference::OneClock => {
+                "all writers announce the name of this host: both ends have one clock, and the delay no error of it"
+            }
+            ClockDifference::Unknown => {
+                "writers are on other hosts, or do not name theirs: the delay includes the unknown difference of the clocks, which \
+                 chronyc tracking, or pmc for PTP, tells on both hosts"
+            }
+        }
+    }
+
+    /// For the end of a line.
+    fn short(self) -> &'static str {
+        match self {
+            ClockDifference::NoWriter => "",
+            ClockDifference::OneClock => "  clock error 0",
+            ClockDifference::Unknown => "  clock error unknown",
+        }
+    }
 }
 
 /// A sample that arrived, without its content.
@@ -103,6 +159,8 @@ struct Arrival {
     bytes: usize,
     /// Seconds from the writer's stamp to the arrival.
     delay_s: Option<f64>,
+    /// The writer's participant.
+    writer: GuidPrefix,
 }
 
 /// What arrived between two lines.
@@ -127,7 +185,7 @@ impl Period {
 /// The topic is not found, or output cannot be written.
 pub fn hz(options: &HzOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     let mut last = None;
-    follow(&options.rate, interrupt, |Period { opening, arrivals, seconds }| {
+    follow(&options.rate, interrupt, |_, Period { opening, arrivals, seconds }| {
         last = opening.as_ref().map(|opening| opening.at).or(last);
         let times = last.into_iter().chain(arrivals.iter().map(|arrival| arrival.at)).collect::<Vec<_>>();
         last = times.last().copied();
@@ -150,7 +208,7 @@ pub fn hz(options: &HzOptions, interrupt: &Interrupt) -> Result<(), Failure> {
 /// # Errors
 /// As [`hz`].
 pub fn bw(options: &BwOptions, interrupt: &Interrupt) -> Result<(), Failure> {
-    follow(&options.rate, interrupt, |Period { arrivals, seconds, .. }| {
+    follow(&options.rate, interrupt, |_, Period { arrivals, seconds, .. }| {
         let sizes = || arrivals.iter().map(|arrival| arrival.bytes);
         let found = Bw {
             samples: arrivals.len(),
@@ -169,25 +227,40 @@ pub fn bw(options: &BwOptions, interrupt: &Interrupt) -> Result<(), Failure> {
 /// # Errors
 /// As [`hz`].
 pub fn delay(options: &DelayOptions, interrupt: &Interrupt) -> Result<(), Failure> {
-    const CLOCK: &str = "exact on one host; between hosts it includes the unknown difference of their clocks";
-    remark(format_args!("the delay is {CLOCK}"));
-    follow(&options.rate, interrupt, |Period { opening, arrivals, .. }| {
+    let own_host = HostFiles::here().setting("kernel.hostname");
+    let mut told = ClockDifference::NoWriter;
+    follow(&options.rate, interrupt, |participant, Period { opening, arrivals, .. }| {
         // A delay belongs to its sample, whenever the period began.
-        let delays: Vec<Option<f64>> = opening.iter().chain(arrivals).map(|arrival| arrival.delay_s).collect();
+        let all = || opening.iter().chain(arrivals);
+        let hosts = hosts_of(participant);
+        let host_of = |arrival: &Arrival| hosts.get(&arrival.writer).map(String::as_str);
+        let clock = ClockDifference::between(own_host.as_deref(), all().map(host_of));
+        if clock != told && clock != ClockDifference::NoWriter {
+            remark(clock.words());
+            told = clock;
+        }
+        let delays: Vec<Option<f64>> = all().map(|arrival| arrival.delay_s).collect();
         let known: Vec<f64> = delays.iter().copied().flatten().collect();
         let (min, mean, max) = range(&known);
         let (samples, unstamped) = (delays.len(), delays.len() - known.len());
-        let found = Delay { samples, unstamped, min_s: min, mean_s: mean, max_s: max, clock: CLOCK };
-        let text = format!("{} samples  delay {}", found.samples, milliseconds(min, mean, max));
+        let (clock_error_s, words) = (clock.error_s(), clock.words());
+        let found = Delay { samples, unstamped, min_s: min, mean_s: mean, max_s: max, clock_error_s, clock: words };
+        let text = format!("{samples} samples  delay {}{}", milliseconds(min, mean, max), clock.short());
         (serde_json::to_string(&found), text)
     })
+}
+
+/// The hosts that participants announce.
+fn hosts_of(participant: &DomainParticipant) -> BTreeMap<GuidPrefix, String> {
+    let known = participant.discovered_participants().into_iter();
+    known.filter_map(|data| Some((data.guid_prefix, ProcessDescription::of(&data).host?))).collect()
 }
 
 /// Calls `line` for what arrived in each period, and prints what it gives as JSON or as text.
 fn follow(
     options: &RateOptions,
     interrupt: &Interrupt,
-    mut line: impl FnMut(&Period) -> (serde_json::Result<String>, String),
+    mut line: impl FnMut(&DomainParticipant, &Period) -> (serde_json::Result<String>, String),
 ) -> Result<(), Failure> {
     if options.every.is_zero() {
         return Err(Failure::Usage("--every must be longer than nothing".to_owned()));
@@ -207,7 +280,7 @@ fn follow(
         if !period.is_whole(options.every) {
             break; // Ctrl-C came within it, and the line of a part would be taken for that of a whole one.
         }
-        let (json, text) = line(&period);
+        let (json, text) = line(&participant, &period);
         print_line(if options.json { json.map_err(Failure::from_cause)? } else { text })?;
         printed += 1;
         if options.count == Some(printed) {
@@ -279,7 +352,7 @@ fn arrivals_of(samples: &[Sample<Raw>]) -> Vec<Arrival> {
         let info = sample.info();
         let age_s = now.since(info.received).as_secs_f64();
         let delay_s = info.source_timestamp.map(|stamp| seconds(wall) - seconds(stamp) - age_s);
-        Arrival { at: info.received, bytes: sample.bytes().len(), delay_s }
+        Arrival { at: info.received, bytes: sample.bytes().len(), delay_s, writer: info.writer.prefix }
     };
     samples.iter().filter(|sample| sample.is_valid()).map(arrival).collect()
 }
@@ -318,13 +391,26 @@ mod tests {
     fn the_first_period_begins_with_a_sample_that_is_not_in_it() {
         let arrival = |seconds: u64| {
             let at = Instant::from_nanos(seconds * 1_000_000_000);
-            Arrival { at, bytes: 8, delay_s: None }
+            Arrival { at, bytes: 8, delay_s: None, writer: GuidPrefix::default() }
         };
         let mut periods = Periods::default();
         assert!(periods.begin(&mut Vec::new()).is_none() && periods.begun.is_none(), "nobody has matched so far");
         let mut arrivals = vec![arrival(70), arrival(71)];
         assert_eq!(periods.begin(&mut arrivals), Some(arrival(70)));
         assert_eq!((arrivals, periods.begun), (vec![arrival(71)], Some(arrival(70).at)));
+    }
+
+    #[test]
+    fn one_clock_is_told_where_all_writers_announce_this_host_alone() {
+        let between = |hosts: &[Option<&'static str>]| ClockDifference::between(Some("robot"), hosts.iter().copied());
+        assert_eq!(between(&[]), ClockDifference::NoWriter);
+        assert_eq!(between(&[Some("robot"), Some("robot")]), ClockDifference::OneClock);
+        for hosts in [[Some("robot"), Some("desk")], [Some("desk"), Some("robot")], [None, Some("robot")]] {
+            assert_eq!(between(&hosts), ClockDifference::Unknown, "{hosts:?}");
+        }
+        let nameless = ClockDifference::between(None, [None]);
+        assert_eq!((nameless, nameless.error_s()), (ClockDifference::Unknown, None));
+        assert_eq!(ClockDifference::OneClock.error_s(), Some(0.0));
     }
 
     #[test]

@@ -1,9 +1,16 @@
 //! `coap serve` and its clients in processes of their own.
 
-use std::io::{BufRead, BufReader};
-use std::net::UdpSocket;
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpStream, UdpSocket};
 use std::process::ChildStdout;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
+
+use thalweg_coap::interaction::handler::Function;
+use thalweg_coap::interaction::routes::Routes;
+use thalweg_coap::interaction::server::{Server, ServerConfig};
+use thalweg_coap::message::{CoapRequest, Code, Response, content_format};
 
 use crate::program::{PATIENCE, Running, command, run};
 
@@ -130,6 +137,129 @@ fn every_method_has_a_command_and_bodies_come_from_words_files_and_standard_inpu
     assert!(serde_json::from_str::<serde_json::Value>(&there).expect("JSON")["round_trip_ms"].as_f64() > Some(0.0));
     let missing = ask(&["put", &note, "--body", "/nowhere/at/all"]).expect_code(2);
     assert!(missing.stderr.contains("/nowhere/at/all"), "{}", missing.stderr);
+}
+
+/// Serves settings that FETCH reads by name, and PATCH and iPATCH change by `NAME=VALUE`; each answer has a body.
+fn serve_settings() -> Server {
+    let settings: Mutex<BTreeMap<String, String>> = Mutex::default();
+    let handler = Function::inline(move |request: &CoapRequest<'_>| {
+        let body = String::from_utf8_lossy(request.payload).into_owned();
+        let mut settings = settings.lock().expect("a lock");
+        match (request.code, body.split_once('=')) {
+            (Code::FETCH, None) => {
+                Response::content(settings.get(&body).cloned().unwrap_or_default(), content_format::TEXT)
+            }
+            (Code::PATCH | Code::IPATCH, Some((name, value))) => {
+                let before = settings.insert(name.to_owned(), value.to_owned());
+                let said = format!("{name} was {}", before.as_deref().unwrap_or("not set"));
+                Response { code: Code::CHANGED, ..Response::content(said, content_format::TEXT) }
+            }
+            _ => Response::new(Code::BAD_REQUEST),
+        }
+    });
+    let routes = Routes::new().add("/settings", handler);
+    Server::start(&ServerConfig::new(([127, 0, 0, 1], 0).into()), routes).expect("started")
+}
+
+#[test]
+fn fetch_patch_and_ipatch_bring_their_bodies_and_print_the_answers() {
+    let server = serve_settings();
+    let uri = format!("coap://{}/settings", server.address());
+    let ask = |words: &[&str]| run(&[&["coap", words[0], &uri], &words[1..], &["--timeout", "50"]].concat());
+    for (method, change, expect) in [
+        ("ipatch", "color=red", "color was not set\n"),
+        ("patch", "color=blue", "color was red\n"),
+        ("ipatch", "color=green", "color was blue\n"),
+    ] {
+        let said = ask(&[method, change]).expect_code(0);
+        assert_eq!(said.stdout, expect, "{method}");
+        assert!(said.stderr.contains("2.04"), "{method}: {}", said.stderr);
+    }
+    assert_eq!(ask(&["fetch", "color"]).expect_code(0).stdout, "green\n");
+    let told = ask(&["fetch", "color", "--json"]).expect_code(0).stdout;
+    let told: serde_json::Value = serde_json::from_str(&told).expect("one JSON object");
+    assert_eq!((&told["code"], &told["text"]), (&"2.05".into(), &"green".into()));
+    // Bodies that need several blocks, up and down.
+    let long = "y".repeat(5000);
+    assert_eq!(ask(&["patch", &format!("long={long}")]).expect_code(0).stdout, "long was not set\n");
+    assert_eq!(ask(&["fetch", "long"]).expect_code(0).stdout.trim_end(), long);
+    let refused = ask(&["patch", "color"]).expect_code(1);
+    assert!(refused.stderr.contains("4.00"), "{}", refused.stderr);
+}
+
+#[test]
+fn observed_states_are_told_as_lines_of_json() {
+    let server = Serving::start(&[]);
+    let note = server.uri("/note");
+    let put = |text: &str| run(&["coap", "put", &note, text, "--timeout", "50"]).expect_code(0);
+    put("one");
+    let words = ["coap", "observe", &note, "--json", "--count", "2", "--timeout", "50"];
+    let mut observer = Running::start(command(&words));
+    let mut lines = observer.stdout();
+    let mut state = || {
+        let mut line = String::new();
+        lines.read_line(&mut line).expect("a line");
+        serde_json::from_str::<serde_json::Value>(&line).expect("JSON")
+    };
+    let first = state();
+    put("two");
+    let second = state();
+    for (told, text) in [(&first, "one"), (&second, "two")] {
+        let found = (&told["code"], &told["text"], &told["content_format"]);
+        assert_eq!(found, (&"2.05".into(), &text.into(), &0.into()), "{told}");
+    }
+    assert!(first["etag"].is_string() && first["etag"] != second["etag"], "{first} {second}");
+    observer.finish().expect_code(0);
+}
+
+/// Scrapes until the exposition has all of these lines in it.
+#[track_caller]
+fn wait_for_figures(address: &str, lines: &[&str]) {
+    let start = Instant::now();
+    loop {
+        let mut stream = TcpStream::connect(address).expect("connected");
+        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").expect("sent");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("an answer");
+        let missing = lines.iter().find(|line| !answer.contains(&format!("\n{line}")));
+        match missing {
+            None => return,
+            Some(line) => assert!(start.elapsed() < PATIENCE, "{line:?} is not in\n{answer}"),
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn figures_of_a_server_are_scraped_where_it_says() {
+    let mut server = Serving::start(&["--law", "fixed:1", "--metrics", "127.0.0.1:0"]);
+    let mut line = String::new();
+    server.output.read_line(&mut line).expect("a line");
+    let metrics = line.trim().strip_prefix("metrics http://").and_then(|rest| rest.strip_suffix("/metrics"));
+    let metrics = metrics.expect("the address").to_owned();
+    wait_for_figures(&metrics, &["thalweg_coap_observers 0", "thalweg_coap_refused_total{reason=\"malformed\"} 0"]);
+    let words = ["coap", "observe", &server.uri("/note"), "--count", "2", "--timeout", "50"];
+    let mut observer = Running::start(command(&words));
+    let mut states = observer.stdout();
+    states.read_line(&mut String::new()).expect("the first state");
+    run(&["coap", "get", &server.uri("/nothing"), "--timeout", "50"]).expect_code(1);
+    server.get("/slow?ms=1");
+    // A token of fifteen bytes is no message.
+    let stranger = UdpSocket::bind("127.0.0.1:0").expect("bound");
+    stranger.send_to(b"\x4f\x01\x00\x01", &server.address).expect("sent");
+    wait_for_figures(
+        &metrics,
+        &[
+            "thalweg_coap_observers 1",
+            "thalweg_coap_answers_total{class=\"4xx\"} 1\n",
+            "thalweg_coap_refused_total{reason=\"malformed\"} 1\n",
+            "thalweg_coap_queue_delay_seconds_bucket{le=\"+Inf\",pool=\"blocking\"} 1\n",
+            "thalweg_coap_queue_delay_seconds_count{pool=\"blocking\"} 1\n",
+            "thalweg_coap_network_requests_total{kind=\"hit\"} 0\n",
+        ],
+    );
+    server.running.signal("INT");
+    server.running.finish().expect_code(0);
 }
 
 #[test]

@@ -84,6 +84,39 @@ fn what_is_put_over_coap_reaches_a_subscriber() {
 }
 
 #[test]
+fn an_instance_is_disposed_for_those_alone_that_name_its_state() {
+    let tag = tag();
+    let mut bridge = Bridging::start(&tag, &[]);
+    let words = ["sub", "Square", "--type", "ShapeType", "--interface", "lo", "--domain-tag", &tag, "--timeout", "50"];
+    let mut squares = Running::start(command(&words));
+    let mut said = squares.stderr();
+    wait_for_line(&mut bridge.stderr, "/topics/Square is there");
+    wait_for_line(&mut said, "matched a writer");
+    let uri = bridge.uri("/topics/Square?color=RED");
+    let ask = |words: &[&str]| run(&[&["coap"], words, &["--timeout", "50"]].concat());
+    let json = r#"{"color":"RED","x":7,"y":8,"shapesize":9}"#;
+    ask(&["put", &uri, json, "--format", "json", "--option", "if-none-match"]).expect_code(0);
+    let start = Instant::now();
+    let told = loop {
+        let said = ask(&["get", &uri, "--json"]);
+        if said.code == Some(0) {
+            break said.stdout;
+        }
+        assert!(start.elapsed() < PATIENCE, "what was put did not come back: {}", said.stderr);
+    };
+    let told: serde_json::Value = serde_json::from_str(&told).expect("JSON");
+    let right = format!("if-match=0x{}", told["etag"].as_str().expect("a tag"));
+    let refused = ask(&["delete", &uri, "--option", "if-match=0x01"]).expect_code(1);
+    assert!(refused.stderr.contains("4.12"), "{}", refused.stderr);
+    assert_eq!(ask(&["get", &uri]).expect_code(0).stdout.trim(), json);
+    let deleted = ask(&["delete", &uri, "--option", &right]).expect_code(0);
+    assert!(deleted.stderr.contains("2.02"), "{}", deleted.stderr);
+    while !ask(&["get", &uri]).stderr.contains("5.03") {
+        assert!(start.elapsed() < PATIENCE, "it is still there");
+    }
+}
+
+#[test]
 fn a_bridge_names_what_it_does_not_understand() {
     let file = std::env::temp_dir().join(format!("thalweg-bridge-{}.idl", std::process::id()));
     std::fs::write(&file, "struct A {\n  fixed<3, 2> x;\n};\n").expect("written");

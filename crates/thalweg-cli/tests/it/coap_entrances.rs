@@ -119,6 +119,43 @@ fn sessions_and_connections_are_under_the_rules_and_keys_of_the_file_as_it_is_no
 }
 
 #[test]
+fn rules_for_subjects_and_contexts_let_their_clients_in_and_nobody_else() {
+    let folder = TestFolder::new();
+    folder.write("contexts.json", &format!("[{}, {}]", context("00", "01"), context("03", "02")));
+    folder.write("one.json", &context("01", "00"));
+    folder.write("two.json", &context("02", "03"));
+    let resources =
+        ["subject", "other", "id"].map(|path| format!("[[resource]]\npath = \"{path}\"\nvalue = \"{path}\"\n"));
+    let lines = format!(
+        "listen = \"coaps+tcp://127.0.0.1:0\"\n[dtls]\nbind = \"127.0.0.1:0\"\n\
+         [credentials]\ncertificate = \"{}\"\nprivate_key = \"{}\"\ntrust = \"{}\"\n[oscore]\nkeys = \"contexts.json\"\n\
+         [access]\nallow = [\"/subject get subject:client\", \"/other any subject:server\", \"/id get oscore:01\"]\n{}",
+        certificate("server.pem"),
+        certificate("server-key.pem"),
+        certificate("authority.pem"),
+        resources.concat(),
+    );
+    write_plan(&folder, &lines);
+    let gateway = start(&folder, 3);
+    let [plain, secure, tls] = [0, 1, 2].map(|place: usize| gateway.uris[place].clone());
+    let (own, key, trust) = (certificate("client.pem"), certificate("client-key.pem"), certificate("authority.pem"));
+    let certified = ["--certificate", &own, "--private-key", &key, "--trust", &trust];
+    for uri in [&secure, &tls] {
+        assert_eq!(ask("get", uri, "/subject", &certified).expect_code(0).stdout, "subject\n", "{uri}");
+        check_refused(ask("put", uri, "/subject", &[&["x"], &certified[..]].concat()), "4.03");
+        check_refused(ask("get", uri, "/other", &certified), "4.03");
+        check_refused(ask("get", uri, "/id", &certified), "4.03");
+    }
+    let (one, two) = (folder.path("one.json"), folder.path("two.json"));
+    assert_eq!(ask("get", &plain, "/id", &["--oscore", &one]).expect_code(0).stdout, "id\n");
+    check_refused(ask("get", &plain, "/subject", &["--oscore", &one]), "4.03");
+    check_refused(ask("get", &plain, "/id", &["--oscore", &two]), "4.03");
+    check_refused(ask("get", &plain, "/id", &[]), "4.01");
+    check_refused(ask("get", &plain, "/subject", &[]), "4.01");
+    gateway.end();
+}
+
+#[test]
 fn a_thing_with_keys_is_asked_under_them_and_nobody_borrows_them() {
     let folder = TestFolder::new();
     folder.write("far.json", &format!("[{}, {}]", context("00", "01"), context("03", "02")));

@@ -195,6 +195,17 @@ fn resources_of_other_things_are_served_and_their_changes_reach_observers() {
     assert_eq!(other.get("/sensors/lamp/light"), "true");
     here.wait_for("/x/own/light", "true");
     assert_eq!(here.get("/there/lamp/light"), "true");
+    let start = Instant::now();
+    let hits = || {
+        let told = here.get("/.thalweg/metrics");
+        let (_, rest) = told.split_once("thalweg_coap_network_requests_total{kind=\"hit\"} ").expect("a counter");
+        rest.lines().next().and_then(|count| count.parse::<u64>().ok()).expect("a number")
+    };
+    let before = hits();
+    while hits() == before {
+        assert_eq!(here.get("/there/lamp/light"), "true");
+        assert!(start.elapsed() < PATIENCE, "no answer comes from the cache");
+    }
     let missing = here.get("/house/nothing");
     assert!(missing.contains("4.04"), "{missing}");
     let forward = |uri: &str| {
@@ -376,7 +387,7 @@ fn notification(kind: MessageType, id: MessageId, token: Token, version: u32) ->
 }
 
 #[test]
-fn ten_thousand_things_are_observed_by_one_thread_in_64_mb() {
+fn ten_thousand_things_are_observed_by_one_thread_and_few_sockets_in_64_mb() {
     const THINGS: usize = 10_000;
     let mut crowd = Crowd::new();
     let port = crowd.socket.local_address().port();
@@ -406,5 +417,8 @@ fn ten_thousand_things_are_observed_by_one_thread_in_64_mb() {
     let (own_kib, threads) = (of("RssAnon:"), of("Threads:"));
     assert!(own_kib <= 64 << 10, "{own_kib} KiB");
     assert!(threads <= 20, "{threads} threads");
+    let descriptors = std::fs::read_dir(format!("/proc/{}/fd", gateway.process.running.id()));
+    let descriptors = descriptors.expect("descriptors").count();
+    assert!(descriptors <= 64, "{descriptors} descriptors: things share their sockets");
     println!("{own_kib} KiB, {} KiB at most with the program's file, {threads} threads", of("VmHWM:"));
 }

@@ -37,8 +37,9 @@ public final class Client {
         CoapEndpoint endpoint = CoapEndpoint.builder().setConfiguration(configuration).build();
         EndpointManager.getEndpointManager().setDefaultEndpoint(endpoint);
         if (arguments[1].startsWith("coaps:")) {
-            // Identity and key follow the address.
-            EndpointManager.getEndpointManager().setDefaultEndpoint(Dtls.client(configuration, arguments[2], arguments[3]));
+            // The credentials follow the address.
+            String[] credentials = Arrays.copyOfRange(arguments, 2, arguments.length);
+            EndpointManager.getEndpointManager().setDefaultEndpoint(Dtls.client(configuration, credentials));
         }
         Client client = new Client(arguments[1]);
         if (arguments[0].equals("get")) {

@@ -3,6 +3,7 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.NetworkInterface;
 import java.nio.charset.StandardCharsets;
+import java.security.GeneralSecurityException;
 import java.util.Arrays;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -22,7 +23,7 @@ import org.eclipse.californium.elements.config.UdpConfig;
 public final class Server {
     private Server() {}
 
-    public static void main(String[] arguments) throws IOException {
+    public static void main(String[] arguments) throws IOException, GeneralSecurityException {
         CoapConfig.register();
         UdpConfig.register();
         Configuration configuration = new Configuration();
@@ -43,9 +44,10 @@ public final class Server {
         CoapServer server = new CoapServer(configuration);
         server.addEndpoint(CoapEndpoint.builder().setConfiguration(configuration).setConnector(connector).build());
         if (arguments.length > 3) {
-            // The port of DTLS, an identity and its key.
+            // The port of DTLS and the credentials.
             InetSocketAddress secure = new InetSocketAddress(address, Integer.parseInt(arguments[1]));
-            server.addEndpoint(Dtls.server(configuration, secure, arguments[2], arguments[3]));
+            String[] credentials = Arrays.copyOfRange(arguments, 2, arguments.length);
+            server.addEndpoint(Dtls.server(configuration, secure, credentials));
         }
         server.add(new Hello(), new Slow(), new Note(), new Large(), new Settings());
         server.start();

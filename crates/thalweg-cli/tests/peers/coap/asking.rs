@@ -1,13 +1,14 @@
 //! What Thalweg's client does with servers of other middleware.
 
 use std::net::SocketAddr;
+use std::process::Command;
 
 use thalweg_coap::endpoint::{Config, Confirmability, EndpointEvent, RequestError, RequestId};
 use thalweg_coap::interaction::client::{Client, ClientError};
 use thalweg_coap::message::{Code, Observe, OptionNumber, RequestBuf, Response, content_format};
 
 use super::{body, capture, check_packets};
-use crate::program::PATIENCE;
+use crate::program::{PATIENCE, Program};
 
 /// A client of one server.
 pub struct Asking {
@@ -122,6 +123,20 @@ pub enum Conduct {
     NodeCoap,
 }
 
+/// Changes and reads `/settings` by the commands of the program.
+#[track_caller]
+fn check_commands(server: SocketAddr) {
+    let uri = format!("coap://{server}/settings");
+    let said = |words: [&str; 2]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_thalweg"));
+        command.args(["coap", words[0], &uri, words[1]]);
+        Program::start("thalweg coap", &command).finish().well().lines
+    };
+    let changed = said(["ipatch", "size=large"]);
+    assert!(changed.iter().any(|line| line.contains("2.04")), "{changed:?}");
+    assert_eq!(said(["fetch", "size"]), ["large"]);
+}
+
 /// Everything, with a server that has the resources of `peers/README.md` and answers critical options that it does not know
 /// with this code.
 #[track_caller]
@@ -142,6 +157,7 @@ pub fn check(name: &str, server: SocketAddr, critical: Code, conduct: Conduct) {
     asking.check_code(RequestBuf::new(Code::IPATCH, "/settings").with_payload("color=red"), Code::CHANGED);
     let color = RequestBuf::new(Code::FETCH, "/settings").with_payload("color");
     asking.check(color.with_content_format(content_format::TEXT), Code::CONTENT, "red");
+    check_commands(server);
     asking.check_observation("/note");
     asking.check_code(RequestBuf::delete("/note"), Code::DELETED);
     asking.check(RequestBuf::get("/note"), Code::CONTENT, "");

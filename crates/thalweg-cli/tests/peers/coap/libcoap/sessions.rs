@@ -1,10 +1,10 @@
 //! libcoap over DTLS, TCP and TLS, by OpenSSL and by GnuTLS.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, TcpStream};
 use std::process::Command;
 use std::time::Duration;
 
-use thalweg_coap::credentials::{Credentials, PresharedKey, Trust};
+use thalweg_coap::credentials::{Credentials, OwnCertificate, PresharedKey, Trust};
 use thalweg_coap::endpoint::{Confirmability, EndpointEvent};
 use thalweg_coap::identity::Transport;
 use thalweg_coap::interaction::client::ClientError;
@@ -147,6 +147,49 @@ fn our_client_uses_its_server_over_dtls_tcp_and_tls() {
         let refused = client(address, Transport::Dtls, "wrong")
             .and_then(|mut client| client.exchange(RequestBuf::get("/"), Confirmability::Confirmable, PATIENCE));
         assert!(refused.is_err(), "{refused:?}");
+        server.interrupt();
+    }
+}
+
+/// A client of libcoap's server with the certificate of the tests' client, which believes the server if this file says so.
+#[track_caller]
+fn certified(server: Ipv4Addr, trust: &str) -> Requester {
+    let own = OwnCertificate::load(&certificate("client.pem"), &certificate("client-key.pem"));
+    let trust = Trust::load(&certificate(trust)).expect("read");
+    let credentials =
+        Credentials { certificate: Some(own.expect("read")), trust: Some(trust), ..Credentials::default() };
+    let address = (server, Transport::Dtls.default_port()).into();
+    Requester::open(Transport::Dtls, address, "127.0.0.1", &credentials, PATIENCE).expect("a socket")
+}
+
+#[test]
+fn our_client_has_sessions_with_its_server_by_certificates_and_believes_no_other_authority() {
+    for (number, library) in LIBRARIES.into_iter().enumerate() {
+        let address = Ipv4Addr::new(127, 83, 24, 1 + number as u8);
+        let mut command = Command::new(format!("coap-server-{library}"));
+        command.args(["-A", &address.to_string(), "-d", "10"]);
+        command.arg("-c").arg(certificate("server.pem")).arg("-j").arg(certificate("server-key.pem"));
+        let server = Program::start("coap-server", command.arg("-R").arg(certificate("authority.pem")));
+        let start = std::time::Instant::now();
+        while let Err(error) = TcpStream::connect((address, Transport::Tcp.default_port())) {
+            assert!(start.elapsed() < PATIENCE, "{error}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        let mut client = certified(address, "authority.pem");
+        let greeting = ask(&mut client, RequestBuf::get("/"));
+        assert!(String::from_utf8_lossy(&greeting.payload).contains("libcoap"), "{library} {greeting:?}");
+        let large = &body()[..200_000];
+        assert_eq!(ask(&mut client, RequestBuf::put("/made", large)).code, Code::CREATED, "{library}");
+        assert!(*ask(&mut client, RequestBuf::get("/made")).payload == *large, "{library}");
+        let request = RequestBuf::get("/time").with_observe(Observe::Register);
+        client.send(request, Confirmability::Confirmable).expect("sent");
+        for _ in 0..2 {
+            let event = client.next(PATIENCE).expect("the session goes on");
+            assert!(matches!(event, Some(EndpointEvent::Response { .. })), "{event:?}");
+        }
+        let mut wary = certified(address, "client.pem");
+        let refused = wary.exchange(RequestBuf::get("/"), Confirmability::Confirmable, PATIENCE);
+        assert!(refused.as_ref().is_err_and(|error| error.to_string().contains("not believed")), "{refused:?}");
         server.interrupt();
     }
 }

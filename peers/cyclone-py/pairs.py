@@ -2,6 +2,9 @@
 
 A line is `verdict | IDL of the writer's type T | IDL of the reader's`. Each pair gets a topic with a writer and a reader in two
 participants; the types of both have other names, so that assignability alone decides. Of IDL, what the file needs is understood.
+
+`pairs.py FILE writers` and `pairs.py FILE readers` have one end of each pair, of the type `w<number>::T` or `r<number>::T` on the topic
+`pair<number>` in XCDR2, and leave the other to somebody else: they print `ready`, and the verdicts once a line comes in.
 """
 
 import os
@@ -10,6 +13,7 @@ import sys
 import time
 from typing import Optional
 
+from cyclonedds.core import Policy, Qos
 from cyclonedds.domain import DomainParticipant
 from cyclonedds.idl import annotations as annotate
 from cyclonedds.idl import make_idl_bitmask, make_idl_enum, make_idl_struct, make_idl_union, types
@@ -99,18 +103,47 @@ def defined(text, scope):
     return known["T"]
 
 
-def main(path):
+def read(path):
     with open(path) as file:
-        pairs = [[part.strip() for part in line.split("|")][1:] for line in file if line.strip()]
-    one, other = DomainParticipant(DOMAIN), DomainParticipant(DOMAIN)
-    writers, readers = [], []
-    for number, (of_writer, of_reader) in enumerate(pairs):
-        writers.append(DataWriter(one, Topic(one, f"pair{number}", defined(of_writer, f"w{number}"))))
-        readers.append(DataReader(other, Topic(other, f"pair{number}", defined(of_reader, f"r{number}"))))
-    time.sleep(SETTLE_S)
-    for writer, (of_writer, of_reader) in zip(writers, pairs):
-        verdict = "yes" if writer.get_matched_subscriptions() else "no"
-        print(f"{verdict} | {of_writer} | {of_reader}")
+        return [[part.strip() for part in line.split("|")][1:] for line in file if line.strip()]
 
 
-main(sys.argv[1])
+def writers_of(participant, pairs):
+    """A writer for each pair, in XCDR2: XCDR1 permits fewer differences between nested types."""
+    qos = Qos(Policy.DataRepresentation(use_cdrv0_representation=False, use_xcdrv2_representation=True))
+    types_of = [defined(of_writer, f"w{number}") for number, (of_writer, _) in enumerate(pairs)]
+    topics = [Topic(participant, f"pair{number}", of) for number, of in enumerate(types_of)]
+    return [DataWriter(participant, topic, qos=qos) for topic in topics]
+
+
+def readers_of(participant, pairs):
+    """A reader for each pair, of both encodings."""
+    types_of = [defined(of_reader, f"r{number}") for number, (_, of_reader) in enumerate(pairs)]
+    topics = [Topic(participant, f"pair{number}", of) for number, of in enumerate(types_of)]
+    return [DataReader(participant, topic) for topic in topics]
+
+
+def tell(pairs, matched):
+    for (of_writer, of_reader), others in zip(pairs, matched):
+        print(f"{'yes' if others else 'no'} | {of_writer} | {of_reader}", flush=True)
+
+
+def main(path, side=None):
+    pairs = read(path)
+    one = DomainParticipant(DOMAIN)
+    if side is None:
+        other = DomainParticipant(DOMAIN)
+        writers, readers = writers_of(one, pairs), readers_of(other, pairs)
+        time.sleep(SETTLE_S)
+        tell(pairs, [writer.get_matched_subscriptions() for writer in writers])
+        return
+    ends = writers_of(one, pairs) if side == "writers" else readers_of(one, pairs)
+    print("ready", flush=True)
+    sys.stdin.readline()
+    if side == "writers":
+        tell(pairs, [writer.get_matched_subscriptions() for writer in ends])
+    else:
+        tell(pairs, [reader.get_matched_publications() for reader in ends])
+
+
+main(*sys.argv[1:])

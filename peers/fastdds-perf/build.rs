@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 fn main() {
     println!("cargo:rerun-if-env-changed=FASTDDS_ROOT");
-    println!("cargo:rerun-if-changed=src/fastdds.cpp");
-    println!("cargo:rerun-if-changed=src/types.cpp");
+    let sources = ["src/fastdds.cpp", "src/topic.cpp", "src/types.cpp"];
+    sources.iter().chain(&["src/types.hpp"]).for_each(|file| println!("cargo:rerun-if-changed={file}"));
     let root = std::env::var_os("FASTDDS_ROOT").map(PathBuf::from);
     let root = root.expect("FASTDDS_ROOT names the folder that `cargo xtask peers fastdds` sets up");
     let libraries = libraries(&root).expect("FASTDDS_ROOT holds usr/lib/<system>/libfastdds.so");
     let mut build = cc::Build::new();
-    build.cpp(true).std("c++17").files(["src/fastdds.cpp", "src/types.cpp"]).include(root.join("usr/include"));
+    build.cpp(true).std("c++17").files(sources).include(root.join("usr/include"));
     // Debian keeps the headers that depend on the processor apart.
     build.include(root.join("usr/include").join(libraries.file_name().unwrap_or_default()));
     build.flag_if_supported("-Wno-deprecated-declarations").compile("fastdds_c");

@@ -1,7 +1,11 @@
-// Decodes what a view sent by the decoders of Foxglove and of Lichtblick: `decode.js` reads lines {"channel": ...} and {"sample": "..."},
+// Decodes samples by the decoders of Foxglove and of Lichtblick. `decode.js` reads lines {"channel": ...} and {"sample": "..."} of a view,
 // as `client.py` prints them, from its standard input, and prints a line of JSON for each sample:
 //
 //     {"foxglove": {"value": ...}, "lichtblick": {"error": "..."}}
+//
+// `decode.js FILE` reads a recording by its index with Foxglove's reader of MCAP, and prints such a line for each message with
+//
+//     "topic", "schema" (its name), "encoding" (of the schema), "sequence" and "time" (of publication, in nanoseconds as text)
 const PARTIES = ["foxglove", "lichtblick"];
 
 function readerOf(party, channel) {
@@ -24,14 +28,45 @@ function decoded(party, channel, bytes) {
   }
 }
 
-let channel;
-const lines = require("readline").createInterface({ input: process.stdin });
-lines.on("line", (line) => {
-  const told = JSON.parse(line);
-  channel = told.channel ?? channel;
-  if (told.sample !== undefined) {
-    const bytes = Uint8Array.from(Buffer.from(told.sample, "hex"));
-    const all = PARTIES.map((party) => [party, decoded(party, channel, bytes)]);
-    console.log(JSON.stringify(Object.fromEntries(all), plain));
+function byAll(channel, bytes) {
+  return Object.fromEntries(PARTIES.map((party) => [party, decoded(party, channel, bytes)]));
+}
+
+function decodeLines() {
+  let channel;
+  const lines = require("readline").createInterface({ input: process.stdin });
+  lines.on("line", (line) => {
+    const told = JSON.parse(line);
+    channel = told.channel ?? channel;
+    if (told.sample !== undefined) {
+      const bytes = Uint8Array.from(Buffer.from(told.sample, "hex"));
+      console.log(JSON.stringify(byAll(channel, bytes), plain));
+    }
+  });
+}
+
+async function decodeFile(path) {
+  const { McapIndexedReader } = require("@mcap/core");
+  const file = require("fs").readFileSync(path);
+  const readable = {
+    size: async () => BigInt(file.length),
+    read: async (offset, length) => Uint8Array.from(file.subarray(Number(offset), Number(offset + length))),
+  };
+  const reader = await McapIndexedReader.Initialize({ readable });
+  for await (const message of reader.readMessages()) {
+    const { topic, schemaId } = reader.channelsById.get(message.channelId);
+    const { name, encoding, data } = reader.schemasById.get(schemaId);
+    const channel = { schemaName: name, schemaEncoding: encoding, schema: new TextDecoder().decode(data) };
+    const about = { topic, schema: name, encoding, sequence: message.sequence, time: String(message.publishTime) };
+    console.log(JSON.stringify({ ...about, ...byAll(channel, message.data) }, plain));
   }
-});
+}
+
+if (process.argv[2] === undefined) {
+  decodeLines();
+} else {
+  decodeFile(process.argv[2]).catch((error) => {
+    console.error(error);
+    process.exitCode = 1;
+  });
+}

@@ -19,7 +19,7 @@ const TRIED_AGAIN_MAX: usize = 3;
 const SEEDS: &str = "200";
 
 /// The suites in the order they run: quick and most telling ones first.
-const SUITES: [Suite; 16] = [
+const SUITES: [Suite; 17] = [
     ("workspace", workspace),
     ("doc", documentation),
     ("simulation", simulation),
@@ -27,6 +27,7 @@ const SUITES: [Suite; 16] = [
     ("browser", reports),
     ("cyclone", || peer_tests("cyclone::")),
     ("recording", recording),
+    ("prometheus", prometheus),
     ("namespaces", || peer_tests("namespaces::")),
     ("video", video),
     ("probe", probe),
@@ -150,6 +151,14 @@ fn recording() -> Outcome<Tally> {
     Ok(ready.count_missing(tally))
 }
 
+/// Counts of commands that Prometheus scrapes.
+fn prometheus() -> Outcome<Tally> {
+    let program = peers::prometheus()?;
+    cargo_test(&["--package", "thalweg-cli", "--test", "peers"], &["prometheus::"], |command| {
+        command.env("THALWEG_PROMETHEUS", &program);
+    })
+}
+
 /// High definition between hosts of our own, and pictures and sound to and from programs of others. Optimized, since it is 130,000
 /// packets a second, and one stream at a time. A program that is not to be had leaves out its own tests.
 fn video() -> Outcome<Tally> {
@@ -206,6 +215,7 @@ fn ssh() -> Outcome<Tally> {
 /// The vendors' programs of `peers/`: bursts to them, and scenarios.
 fn vendors() -> Outcome<Tally> {
     netns::available()?;
+    peers::packet_filter()?;
     let (fastdds, rustdds) = peers::vendors()?;
     let (cyclone, sshd) = (peers::CYCLONE.build()?, peers::sshd()?);
     cargo_test(&["--package", "thalweg-cli", "--test", "peers"], &["vendors::", "--test-threads=4"], |command| {

@@ -2,7 +2,8 @@
 //!
 //! `fastdds-perf latency --role both --size 64 --wait listener --cpu 0,1 --json`
 //!
-//! `fastdds-perf types` says how Fast DDS tells others of the types that its standard input describes.
+//! `fastdds-perf types` says how Fast DDS tells others of the types that its standard input describes, and `fastdds-perf topic` writes or
+//! reads a topic of one of them.
 
 mod fastdds;
 mod types;
@@ -10,8 +11,10 @@ mod types;
 use peer_protocol::{Program, Wait};
 
 fn main() {
-    if std::env::args().nth(1).as_deref() == Some("types") {
-        types::run();
+    match std::env::args().nth(1).as_deref() {
+        Some("types") => types::run(),
+        Some("topic") => types::run_topic(std::env::args().skip(2)),
+        _ => {}
     }
     peer_protocol::run::<fastdds::Participant>(&Program {
         name: "fastdds-perf",

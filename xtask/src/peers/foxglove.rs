@@ -1,4 +1,4 @@
-//! A client of views and the decoders of viewers for the tests, by the programs in `peers/foxglove`.
+//! A client of views, and the decoders of viewers and Foxglove's reader of recordings for the tests, by the programs in `peers/foxglove`.
 
 use std::ffi::OsString;
 use std::process::Command;
@@ -17,7 +17,7 @@ fn prepare() -> Outcome<Vec<(&'static str, OsString)>> {
         output(Command::new(&python).args(["-c", "import websockets"]))?;
     }
     let (folder, modules) = (folder().join("foxglove"), folder().join("foxglove/node_modules"));
-    if !modules.join("@lichtblick/omgidl-serialization").exists() {
+    if !["@lichtblick/omgidl-serialization", "@mcap/core"].iter().all(|name| modules.join(name).exists()) {
         if !has("node") || !has("npm") {
             return Err("node or npm is missing: apt-get install nodejs npm".to_owned());
         }
@@ -30,8 +30,9 @@ fn prepare() -> Outcome<Vec<(&'static str, OsString)>> {
 
 const WEBSOCKETS: &str = "websockets==15.0.1";
 
-/// What Foxglove and Lichtblick decode samples with.
-const DECODERS: [&str; 8] = [
+/// What Foxglove and Lichtblick read recordings and decode samples with.
+const DECODERS: [&str; 9] = [
+    "@mcap/core@2.2.2",
     "@foxglove/rosmsg@5.0.5",
     "@foxglove/rosmsg2-serialization@3.1.0",
     "@foxglove/omgidl-parser@1.1.0",

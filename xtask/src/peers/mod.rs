@@ -8,6 +8,7 @@ mod coap_tests;
 mod fastdds;
 mod foxglove;
 mod programs;
+mod prometheus;
 mod video_tests;
 
 use burst::Burst;
@@ -15,6 +16,7 @@ pub use coap_tests::PEERS as COAP_PEERS;
 pub use foxglove::PEER as FOXGLOVE;
 use programs::FASTDDS;
 pub use programs::{CYCLONE, run};
+pub use prometheus::prometheus;
 pub use video_tests::PEERS as VIDEO_PEERS;
 
 use std::ffi::OsString;

@@ -1,10 +1,12 @@
 //! Thalweg and Eclipse Cyclone DDS exchange data, both ways.
 
 mod assignability;
+mod lookups;
 mod methods;
 mod policies;
 mod publish;
 mod reception;
+mod tools;
 
 use std::time::Duration;
 

@@ -16,6 +16,7 @@ mod oscore;
 mod paper3;
 mod peer;
 mod probe;
+mod prometheus;
 mod recording;
 mod sound;
 mod ssh;

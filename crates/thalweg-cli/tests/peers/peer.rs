@@ -6,6 +6,10 @@ use std::process::Command;
 use crate::host::Host;
 use crate::program::Program;
 
+/// What `CYCLONEDDS_URI` tells a program that is not `peer.py`: the loopback interface alone, with discovery by multicast.
+pub const LOOPBACK: &str = "<CycloneDDS><Domain><General><Interfaces>\
+    <NetworkInterface name=\"lo\" multicast=\"true\"/></Interfaces></General></Domain></CycloneDDS>";
+
 /// Starts the peer with these words of its command line, on `host` or beside the test.
 #[track_caller]
 pub fn start(host: Option<&Host>, domain: u32, words: &str) -> Program {

@@ -2,6 +2,7 @@
 
 mod first_samples;
 mod large;
+mod lookups;
 mod profiles;
 mod types;
 

@@ -156,7 +156,7 @@ impl AsFastDds {
 }
 
 /// A type as the program reads it, line by line.
-fn description(of: &Type) -> Vec<String> {
+pub(super) fn description(of: &Type) -> Vec<String> {
     match of {
         Type::Alias(alias) => vec![format!("alias {} {}", alias.name, words(&alias.aliased))],
         Type::Enumeration(enumeration) => {

@@ -1,6 +1,8 @@
 //! Views of topics of Thalweg and of Cyclone DDS, with a client by Python's websockets and the decoders of Foxglove and Lichtblick on
 //! Node.js.
 
+mod recorded;
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -45,13 +47,20 @@ fn samples(said: &Said) -> Vec<Vec<u8>> {
     samples.map(|hex| hex.as_bytes().chunks(2).map(octet).collect()).collect()
 }
 
+/// The decoders of viewers.
+#[track_caller]
+fn decoders() -> Command {
+    let modules = std::env::var("THALWEG_FOXGLOVE_NODE").expect("run `cargo xtask test recording`");
+    let mut command = Command::new("node");
+    command.arg(script("decode.js")).env("NODE_PATH", modules);
+    command
+}
+
 /// What the decoders of viewers make of what a client got, by whose they are: values, or errors.
 #[track_caller]
 fn decoded<'a>(told: impl IntoIterator<Item = &'a Value>) -> Vec<Value> {
-    let modules = std::env::var("THALWEG_FOXGLOVE_NODE").expect("run `cargo xtask test recording`");
-    let mut command = Command::new("node");
-    command.arg(script("decode.js")).env("NODE_PATH", modules).stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut node = command.spawn().expect("Node.js is there");
+    let mut command = decoders();
+    let mut node = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("Node.js is there");
     let mut input = node.stdin.take().expect("piped");
     let lines: String = told.into_iter().map(|object| format!("{object}\n")).collect();
     let writer = std::thread::spawn(move || input.write_all(lines.as_bytes()));

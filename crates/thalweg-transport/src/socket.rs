@@ -200,8 +200,8 @@ impl UdpSocket {
     }
 
     /// Bounds what may wait in the receive buffer; the kernel counts its own bookkeeping as well and doubles the value.
-    pub(crate) fn set_receive_buffer(&self, bytes: usize) -> io::Result<()> {
-        grow_receive_buffer(&self.socket, bytes).map(drop)
+    pub(crate) fn set_receive_buffer(&self, bytes: usize) -> io::Result<usize> {
+        grow_receive_buffer(&self.socket, bytes)
     }
 }
 

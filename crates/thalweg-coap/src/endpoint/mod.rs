@@ -218,11 +218,6 @@ impl Endpoint {
         self.timers.next()
     }
 
-    /// Confirmable messages of this endpoint that are not acknowledged.
-    pub(crate) fn unacknowledged(&self) -> usize {
-        self.in_flight.transmissions.len()
-    }
-
     /// What was counted since the beginning, without what there is at present: costs nothing.
     pub(crate) fn counted(&self) -> &Counters {
         &self.counters

@@ -445,7 +445,7 @@ const ENTRIES_MAX: usize = 16_384;
 /// Paths in one list.
 const PATHS_MAX: usize = 1024;
 const DEVICES_MAX: usize = 4096;
-/// Peers and registrations; chosen by us: as many take some 10 GB.
+/// Peers and registrations; chosen by us, above what a host has memory for.
 const PEERS_MAX: usize = 1 << 24;
 /// Access rules, each of which every request passes.
 const RULES_MAX: usize = 256;

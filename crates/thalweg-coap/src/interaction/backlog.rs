@@ -17,6 +17,17 @@ pub(super) struct Backlog {
 }
 
 impl Backlog {
+    /// Notes that the buffer has the size again with which sockets are opened, for what a burst brings.
+    pub(super) fn handle_growth(&mut self, now: Instant) -> usize {
+        self.given = Some((BYTES_MAX, now));
+        BYTES_MAX
+    }
+
+    /// How many datagrams a buffer of so many bytes, as they are asked for, holds with a quarter to spare.
+    pub(super) fn datagrams_in(bytes: usize) -> usize {
+        (2.0 * bytes as f64 * 0.75 / CHARGED_BYTES) as usize
+    }
+
     /// Takes a batch into account; how many bytes the buffer shall have from now on, if that changes by a quarter or more.
     pub(super) fn handle_batch(&mut self, now: Instant, count: usize, is_full: bool) -> Option<usize> {
         let busy_since = std::mem::replace(&mut self.busy_since, is_full.then_some((now, count)));

@@ -159,11 +159,13 @@ impl NetworkReceiver {
         self.handle_events(now);
         self.counts.set_refused(self.endpoint.counted());
         self.endpoint.poll_transmit(&mut self.outbox);
+        let awaited = self.awaited();
         if self.security.is_some() {
             self.seal(now);
         }
         let is_burst = self.outbox.len() > BURST;
-        self.send(scratch)?;
+        self.send(scratch, awaited)?;
+        let now = if is_burst { clock::now() } else { now };
         let is_full = count == BATCH_MAX;
         // The time of a burst is not that of the datagrams before it: by it the buffer would become too small for what it brings.
         if let Some(bytes) = self.backlog.handle_batch(now, count, is_full && !is_burst) {
@@ -273,41 +275,60 @@ impl NetworkReceiver {
         self.handle_events(now);
     }
 
-    /// Sends what is ready. A change of a resource with thousands of observers is told in parts, and what arrives meanwhile is taken
-    /// between them, so that no more acknowledgements are on their way than the receive buffer holds: each that is lost keeps the next
-    /// state from its observer until the repetition.
-    fn send(&mut self, scratch: &mut BatchScratch) -> io::Result<()> {
-        let mut awaited = self.endpoint.unacknowledged();
-        let (mut left, mut on_their_way) = (0, 0_usize);
+    /// Acknowledgements that what is ready will bring, where it is much.
+    fn awaited(&self) -> usize {
+        if self.outbox.len() <= AWAITED_MAX {
+            return 0;
+        }
+        let is_confirmable =
+            |bytes: &[u8]| matches!(CoapMessage::parse_header(bytes), Ok((MessageType::Confirmable, ..)));
+        self.outbox.iter().filter(|transmit| is_confirmable(transmit.bytes)).count()
+    }
+
+    /// Sends what is ready. A change of a resource with thousands of observers that acknowledge it is told in parts, and what arrives
+    /// meanwhile is taken between them, so that no more acknowledgements are on their way than the receive buffer holds: each that is lost
+    /// keeps the next state from its observer until the repetition.
+    fn send(&mut self, scratch: &mut BatchScratch, mut awaited: usize) -> io::Result<()> {
+        let room = if awaited > AWAITED_MAX { self.make_room()? } else { AWAITED_MAX };
+        let (mut left, mut on_their_way, mut patience) = (0, 0_usize, BURST_PATIENCE);
         while left < self.outbox.len() {
-            let part = if awaited > 0 { BATCH_MAX } else { self.outbox.len() - left };
+            let in_parts = awaited > AWAITED_MAX;
+            let part = if in_parts { BATCH_MAX } else { self.outbox.len() - left };
             self.send_part(scratch, left, part);
             left += part;
-            if awaited > 0 && left < self.outbox.len() {
+            if in_parts {
+                awaited -= part;
                 on_their_way += part;
-                let came = self.take_acknowledgements(on_their_way)?;
+                let came = self.take_acknowledgements(on_their_way.saturating_sub(room), &mut patience)?;
                 on_their_way = on_their_way.saturating_sub(came);
-                awaited = awaited.saturating_sub(came);
             }
         }
         self.outbox.clear();
         Ok(())
     }
 
-    /// Takes what arrives until few acknowledgements are left of `on_their_way`, or for a while: peers may be far away, or gone. Returns
-    /// how many datagrams came.
-    fn take_acknowledgements(&mut self, on_their_way: usize) -> io::Result<usize> {
-        let end = clock::now() + PART_PATIENCE;
-        let mut came = 0;
-        loop {
-            came += self.take_arrivals()?;
-            if on_their_way.saturating_sub(came) <= AWAITED_MAX || clock::now() >= end {
-                return Ok(came);
-            }
+    /// Gives the receive buffer its full size; how many acknowledgements it holds beside those of a part and of the rest.
+    fn make_room(&mut self) -> io::Result<usize> {
+        let granted = self.socket.set_receive_buffer(self.backlog.handle_growth(clock::now()))?;
+        Ok(Backlog::datagrams_in(granted).saturating_sub(BATCH_MAX + AWAITED_MAX))
+    }
+
+    /// Takes what is there, and waits until `count` have come, or for a while: peers may be far away, or gone, and then `patience` with
+    /// all of them is shorter. Returns how many datagrams came.
+    fn take_acknowledgements(&mut self, count: usize, patience: &mut Duration) -> io::Result<usize> {
+        let start = clock::now();
+        let end = start + PART_PATIENCE.min(*patience);
+        let mut came = self.take_arrivals()?;
+        while came < count && clock::now() < end {
             self.socket.wait(Some(end))?;
             // Somebody may have woken it who is not heard here.
             self.is_behind = true;
+            came += self.take_arrivals()?;
         }
+        if came < count {
+            *patience = patience.saturating_sub(clock::now().since(start));
+        }
+        Ok(came)
     }
 
     fn send_part(&mut self, scratch: &mut BatchScratch, first: usize, count: usize) {
@@ -340,9 +361,11 @@ fn earlier(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
 
 /// From so many datagrams at a time on sending takes long beside a batch of requests.
 const BURST: usize = 4 * BATCH_MAX;
-/// Acknowledgements on their way while more is sent: with those of the last part fewer than the smallest receive buffer holds.
-const AWAITED_MAX: usize = 192;
-/// How long 64 notifications wait for acknowledgements of others: 10,000 of them then take 160 ms at most.
+/// So many acknowledgements find room in the smallest receive buffer, whenever they come.
+const AWAITED_MAX: usize = 128;
+/// How long 64 notifications wait for acknowledgements of others.
 const PART_PATIENCE: Duration = Duration::from_millis(1);
+/// How long all notifications of a turn wait for peers that acknowledge slowly or not at all: nobody else is answered meanwhile.
+const BURST_PATIENCE: Duration = Duration::from_millis(100);
 /// A busy loop tells the counters of the protocol after so many batches; one that is about to sleep tells them at once.
 const TURNS_COUNTED: u32 = 64;

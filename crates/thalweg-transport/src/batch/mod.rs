@@ -107,7 +107,7 @@ impl BatchSocket {
     ///
     /// # Errors
     /// When the system refuses.
-    pub fn set_receive_buffer(&self, bytes: usize) -> io::Result<()> {
+    pub fn set_receive_buffer(&self, bytes: usize) -> io::Result<usize> {
         self.socket.set_receive_buffer(bytes)
     }
 

@@ -122,6 +122,6 @@ fn acknowledgements_are_not_lost_while_a_change_is_told_to_thousands() {
         before.get_or_insert_with(|| server.snapshot().loops[0].kernel_drops);
     }
     let lost = server.snapshot().loops[0].kernel_drops - before.expect("changes were told");
-    // A machine that serves the crowd late lets some come at once: of 36,000.
-    assert!(lost < 200, "{lost} acknowledgements were lost");
+    // A busy machine serves the crowd late, and patience with it ends.
+    assert!(lost < u64::from(3 * OBSERVERS) / 10, "{lost} acknowledgements were lost");
 }

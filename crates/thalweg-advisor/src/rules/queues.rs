@@ -201,11 +201,11 @@ fn marking(context: &Context<'_>) -> Setting {
     );
     if context.system.device_name() == "lo" {
         let none = Effect::NoneHere("loopback has no queue".to_owned());
-        return draft.effect(none).keep("IP_TOS", None, Some(class.to_owned()));
+        return draft.effect(none).keep("DSCP", None, Some(class.to_owned()));
     }
     let unknown = Effect::Unknown("only other traffic shows whether the path obeys".to_owned());
     let step = AdviceStep::ByHand { command: command.to_owned() };
-    draft.effect(unknown).into_setting("IP_TOS", None, Some(class.to_owned()), step)
+    draft.effect(unknown).into_setting("DSCP", None, Some(class.to_owned()), step)
 }
 
 fn reverse_path(context: &Context<'_>) -> Option<Setting> {

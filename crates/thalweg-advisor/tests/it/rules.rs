@@ -225,7 +225,7 @@ fn readers_and_interrupts_are_kept_apart_and_near() {
 #[test]
 fn the_class_of_datagrams_is_that_of_the_kind_of_stream() {
     let tree = Tree::of("server-10g");
-    let said = |profile: StreamProfile, device| find(&advise(&tree, &profile.stream(), device), "IP_TOS").clone();
+    let said = |profile: StreamProfile, device| find(&advise(&tree, &profile.stream(), device), "DSCP").clone();
     check_by_hand(&said(StreamProfile::Video, "eno1"), "thalweg video send --dscp 34");
     check_by_hand(&said(StreamProfile::Telemetry, "eno1"), "transport_priority=46");
     check_by_hand(&said(StreamProfile::Bulk, "eno1"), "transport_priority=8");

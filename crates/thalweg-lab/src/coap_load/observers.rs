@@ -109,7 +109,10 @@ pub fn run_observers(plan: &ObserverLoadPlan, is_stopped: &AtomicBool) -> Result
         Some(status.resident_kib)
     };
     let (before, began) = (resident(), clock::now());
-    crowd.register(is_stopped)?;
+    if let Err(error) = crowd.register(is_stopped) {
+        crowd.leave()?;
+        return Err(error);
+    }
     let registration_s = clock::now().since(began).as_secs_f64();
     let after = resident();
     let changes: Result<Vec<ChangeFigures>, LabError> =
@@ -374,6 +377,9 @@ impl<'a> ObserverCrowd<'a> {
             }
             if is_stopped.load(Ordering::Relaxed) {
                 return Err(LabError::Interrupted);
+            }
+            if self.seats.answer.is_some_and(|code| !code.is_success()) {
+                break;
             }
             if self.seats.answer.is_none() && now >= asks_at {
                 asks_at = now + PAUSE;

@@ -75,8 +75,8 @@ pub struct PictureFigures {
     pub schedule_jitter_us: Option<f64>,
     /// 99th percentile of the time between frames, in microseconds.
     pub interval_p99_us: Option<f64>,
-    /// 99th percentile of a frame's latency in microseconds: by RTP from its first packet to its last one, as a topic from its
-    /// publication to its arrival.
+    /// 99th percentile of a frame's latency in microseconds: by RTP from its first packet to its last one, as a topic from when
+    /// its source begins to fill it to when the subscriber has it.
     pub latency_p99_us: Option<f64>,
     /// Messages that found the receive buffer full.
     pub buffer_drops: u64,

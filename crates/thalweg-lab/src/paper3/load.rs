@@ -40,9 +40,12 @@ impl OtherPrograms {
     }
 }
 
-/// The version of the compiler of C; `None` where there is none.
+/// The version of the compiler of C; `None` where there is none that compiles.
 pub(super) fn compiler() -> Option<String> {
-    Some(said("cc", &["--version"]).ok()?.lines().next()?.to_owned())
+    let version = said("cc", &["--version"]).ok()?.lines().next()?.to_owned();
+    // Without an assembler it compiles nothing.
+    compilable().ok()?;
+    Some(version)
 }
 
 /// A folder with a source that has been compiled once.

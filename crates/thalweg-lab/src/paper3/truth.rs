@@ -86,7 +86,7 @@ impl HdtvRecord {
             gaps: relay("stream_gaps"),
             received: law("received")?,
             missing: law("recovered")? + law("lost")? + law("outstanding")?,
-            elsewhere: sent.saturating_sub(seen) + relay("refused") + behind + device("rx_drop") + full,
+            elsewhere: sent.saturating_sub(seen) + relay("refused") + behind.max(device("rx_drop")) + full,
         })
     }
 }

@@ -138,9 +138,7 @@ impl Control {
         let before = source.replace((ssrc, control));
         *peer = peer.after_media(before, (ssrc, control));
         self.media_path = path;
-        if before != Some((ssrc, control)) {
-            self.session.handle_media_source(ssrc, control);
-        }
+        self.session.handle_media_source(ssrc, control);
     }
 
     /// Whether a sender whose last packet came at `heard` is gone without a farewell: neither packets nor reports of it came for

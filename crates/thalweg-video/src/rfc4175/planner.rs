@@ -51,7 +51,7 @@ pub enum Packing {
     /// picture in [`STANDARD_DATAGRAM_OCTETS`]). The sizes of datagrams differ by their line headers. Pictures of which a block touches
     /// more than three lines are filled instead.
     Blocks,
-    /// As much as fits: the form of the paper of 2006 (8,945 octets of picture at an MTU of 9000, 580 packets a frame).
+    /// As much as fits: the form of the paper of 2006 (8,935 to 8,945 octets of picture at an MTU of 9000, 580 packets a frame).
     Fill,
 }
 

@@ -108,9 +108,10 @@ pub(super) struct PeerTable {
 impl PeerTable {
     /// Notes that media of `ssrc` comes from `host`.
     pub(super) fn note_media(&mut self, ssrc: u32, host: IpAddr) {
-        if self.sends_media(ssrc, host) {
+        if self.media.last() == Some(&(ssrc, host)) {
             return;
         }
+        self.media.retain(|known| *known != (ssrc, host));
         if self.media.len() == MEDIA_HOSTS_MAX {
             self.media.remove(0);
         }

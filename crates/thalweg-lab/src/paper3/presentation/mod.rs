@@ -78,8 +78,8 @@ impl PresetPage for Paper3Plan {
             "What GStreamer and FFmpeg lost is the difference of the kernels' counts of datagrams at both ends. FFmpeg tells its frames ten times a \
              second, so that its last three may be missing.".to_owned(),
             "Where frames are lost, the relay counts the packets of a picture by RTP that came and those that it lost: those of its payload \
-             type to its port, without repetitions and reports. What the receiver got before repair is all but those lost; what it missed is \
-             what was lost between the first and the last one that passed. A run in which something got lost in other places tells nothing of \
+             type to its port, without repetitions and reports. What the receiver got before repair has to be all but those lost; what it \
+             missed has to be what was lost between the first and the last one that passed. A run in which something got lost in other places tells nothing of \
              that. Address resolution and the sender's farewell are not lost."
                 .to_owned(),
             beside(result),

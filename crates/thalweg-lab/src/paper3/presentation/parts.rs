@@ -88,7 +88,7 @@ fn words(part: HdtvPart) -> (&'static str, String) {
         HdtvPart::Topics => (
             "The same picture by RTP and as topics",
             "A frame is a sample of a topic. By RTP nothing lost is sent again; a reliable topic repairs. The latency of a frame is by RTP that \
-             from its first packet to its last one, as a topic that from its publication to its arrival."
+             from its first packet to its last one, as a topic that from when its source begins to fill it to when the subscriber has it."
                 .to_owned(),
         ),
         HdtvPart::Bounds => (

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::types::FORCED;
 use crate::qos::{MatchResult, PolicyId};
 use crate::types::{EntityId, Guid, GuidPrefix};
 
@@ -26,7 +27,8 @@ impl Refusals {
         true
     }
 
-    /// The pairs that do not match for their types, each as a local endpoint and the other one.
+    /// The pairs that do not match because their types could not be validated, each as a local endpoint and the other one. Types that were
+    /// compared stay as they are.
     pub(super) fn for_types(&self) -> impl Iterator<Item = (EntityId, Guid)> {
         let refused = self.0.iter().filter(|(_, result)| is_for_types(result));
         refused.map(|((other, local), _)| (*local, *other))
@@ -53,7 +55,7 @@ impl Refusals {
 
 fn is_for_types(result: &MatchResult) -> bool {
     let MatchResult::Incompatible(mismatches) = result else { return false };
-    mismatches.iter().any(|mismatch| mismatch.policy == PolicyId::TYPE_CONSISTENCY)
+    mismatches.iter().any(|mismatch| mismatch.policy == PolicyId::TYPE_CONSISTENCY && mismatch.requested == FORCED)
 }
 
 #[cfg(test)]

@@ -33,6 +33,8 @@ pub trait TypeDirectory: Debug + Send + Sync {
     fn judge(&self, writer: &PublicationData, reader: &SubscriptionData) -> TypeVerdict;
 }
 
+/// What a reader asks for that matches no writer whose type cannot be compared with its own.
+pub(super) const FORCED: &str = "force_type_validation";
 /// Why a participant whose driver has no [`TypeDirectory`] compares no types.
 const NO_DIRECTORY: &str = "this participant compares no types";
 
@@ -48,7 +50,7 @@ fn validated(result: MatchResult, writer: &PublicationData, reader: &Subscriptio
         return result;
     }
     let offered = format!("{:?}, but its type cannot be validated: {why}", writer.type_name);
-    let (policy, requested) = (PolicyId::TYPE_CONSISTENCY, "force_type_validation".to_owned());
+    let (policy, requested) = (PolicyId::TYPE_CONSISTENCY, FORCED.to_owned());
     let rule =
         "a reader that forces type validation matches where both types can be compared (DDS-XTypes 1.3 §7.6.3.7)";
     MatchResult::Incompatible(vec![Mismatch { policy, offered, requested, rule }])

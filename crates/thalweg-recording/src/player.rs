@@ -273,7 +273,7 @@ impl<'a> Player<'a> {
             }
         }
         if !self.opening.has_begun() {
-            self.begin(pace);
+            self.begin(pace, stop);
         }
         let due = pace.due(time_ns, Instant::now());
         if !wait_until(due, stop) {
@@ -310,8 +310,11 @@ impl<'a> Player<'a> {
     }
 
     /// Writes what durable writers had kept, at once; the distances of what follows count from the start.
-    fn begin(&mut self, pace: &mut ReplayPace) {
+    fn begin(&mut self, pace: &mut ReplayPace, stop: &AtomicBool) {
         for (key, kept) in self.opening.begin() {
+            if stop.load(Ordering::Relaxed) {
+                return;
+            }
             let Some(writer) = self.writers.get(&key) else { continue };
             let written = writer.write_payload(&kept.payload, None, None).map(drop);
             self.counts.latched += u64::from(written.is_ok());

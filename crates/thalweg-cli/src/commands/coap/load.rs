@@ -116,7 +116,7 @@ pub struct BesideOptions {
     #[arg(long, value_name = "SECONDS", value_parser = crate::parse::seconds)]
     pub self_check: Option<Duration>,
 
-    /// Print the result as JSON with the schema thalweg.coap-load/1 (default: text).
+    /// Print the result as JSON with the schema thalweg.coap-load/1, of observers thalweg.coap-observer-load/1 (default: text).
     #[arg(long)]
     pub json: bool,
 }

@@ -15,7 +15,7 @@ use crate::outcome::{Failure, print_line};
 #[derive(Args, Debug)]
 pub struct ObserverOptions {
     /// In place of requests, register N observers of PATH (default: /note), change it by PUT, and report how long a change takes to reach
-    /// them. To a server on the loopback network each is at an address of its own, from 127.64.0.1 on; elsewhere they differ by their
+    /// them. To a server on the loopback network of IPv4 each is at an address of its own, from 127.64.0.1 on; elsewhere they differ by their
     /// tokens, and the server sees one client (default: no observers).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = ["clients", "outstanding", "rate", "phases", "duration", "warm_up", "con", "size", "expect", "no_expect", "flood", "windows", "self_check"])]
     pub observe: Option<u32>,

@@ -1,12 +1,13 @@
 //! `thalweg topic hz`, `bw` and `delay`: what can be said of a topic without decoding its samples.
 
 use std::collections::BTreeMap;
+use std::net::UdpSocket;
 use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
-use thalweg::discovery::ProcessDescription;
-use thalweg::types::{GuidPrefix, Instant, Keyed};
+use thalweg::discovery::{ParticipantData, ProcessDescription};
+use thalweg::types::{GuidPrefix, Instant, Keyed, Locator};
 use thalweg::{DomainParticipant, Raw, Sample, clock};
 use thalweg_host::HostFiles;
 
@@ -107,7 +108,7 @@ struct Delay {
 enum ClockDifference {
     /// No sample has come.
     NoWriter,
-    /// All writers announce the name of this host.
+    /// All writers announce the name and addresses of this host.
     OneClock,
     /// Some do not.
     Unknown,
@@ -133,7 +134,7 @@ impl ClockDifference {
         match self {
             ClockDifference::NoWriter => "no sample has come",
             ClockDifference::OneClock => {
-                "all writers announce the name of this host: both ends have one clock, and the delay no error of it"
+                "all writers announce the name and addresses of this host: both ends have one clock, and the delay no error of it"
             }
             ClockDifference::Unknown => {
                 "writers are on other hosts, or do not name theirs: the delay includes the unknown difference of the clocks, which \
@@ -232,7 +233,7 @@ pub fn delay(options: &DelayOptions, interrupt: &Interrupt) -> Result<(), Failur
     follow(&options.rate, interrupt, |participant, Period { opening, arrivals, .. }| {
         // A delay belongs to its sample, whenever the period began.
         let all = || opening.iter().chain(arrivals);
-        let hosts = hosts_of(participant);
+        let hosts = hosts_of(participant, own_host.as_deref());
         let host_of = |arrival: &Arrival| hosts.get(&arrival.writer).map(String::as_str);
         let clock = ClockDifference::between(own_host.as_deref(), all().map(host_of));
         if clock != told && clock != ClockDifference::NoWriter {
@@ -250,10 +251,22 @@ pub fn delay(options: &DelayOptions, interrupt: &Interrupt) -> Result<(), Failur
     })
 }
 
-/// The hosts that participants announce.
-fn hosts_of(participant: &DomainParticipant) -> BTreeMap<GuidPrefix, String> {
+/// The hosts that participants announce; none of one with the name of this host whose addresses are not all this host's, since names are
+/// often those of an image that several machines have.
+fn hosts_of(participant: &DomainParticipant, own: Option<&str>) -> BTreeMap<GuidPrefix, String> {
+    let is_believed = |host: &str, data: &ParticipantData| Some(host) != own || is_here(&data.locators.default_unicast);
     let known = participant.discovered_participants().into_iter();
-    known.filter_map(|data| Some((data.guid_prefix, ProcessDescription::of(&data).host?))).collect()
+    let host_of = |data: ParticipantData| {
+        let host = ProcessDescription::of(&data).host.filter(|host| is_believed(host, &data))?;
+        Some((data.guid_prefix, host))
+    };
+    known.filter_map(host_of).collect()
+}
+
+/// Whether all these addresses are of this host, as the system says that lets a socket have them.
+fn is_here(locators: &[Locator]) -> bool {
+    let mut addresses = locators.iter().filter_map(Locator::socket_address).map(|address| address.ip()).peekable();
+    addresses.peek().is_some() && addresses.all(|address| UdpSocket::bind((address, 0)).is_ok())
 }
 
 /// Calls `line` for what arrived in each period, and prints what it gives as JSON or as text.
@@ -398,6 +411,14 @@ mod tests {
         let mut arrivals = vec![arrival(70), arrival(71)];
         assert_eq!(periods.begin(&mut arrivals), Some(arrival(70)));
         assert_eq!((arrivals, periods.begun), (vec![arrival(71)], Some(arrival(70).at)));
+    }
+
+    #[test]
+    fn addresses_of_this_host_are_those_that_a_socket_may_have() {
+        let locator = |address: &str| Locator::from(address.parse::<std::net::SocketAddr>().unwrap());
+        assert!(is_here(&[locator("127.0.0.1:7411"), locator("127.0.0.2:7411")]));
+        // TEST-NET-1 (RFC 5737) is nobody's.
+        assert!(!is_here(&[locator("127.0.0.1:7411"), locator("192.0.2.1:7411")]) && !is_here(&[]));
     }
 
     #[test]

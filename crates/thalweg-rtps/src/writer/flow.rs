@@ -54,7 +54,8 @@ pub(super) struct Flow {
     now: Instant,
     /// When the next repair may leave that had to wait.
     pub repairs_due: Option<Instant>,
-    burst_from: u64,
+    /// When the burst began that a pause may follow, and what had been sent before.
+    burst_from: (Instant, u64),
     /// The smallest receive buffer among readers that do not acknowledge.
     unacknowledged_buffer: u64,
     /// Bytes a second at which such readers seem to drain their sockets.
@@ -113,7 +114,7 @@ impl Flow {
             sent_at: Instant::ZERO,
             now: Instant::ZERO,
             repairs_due: None,
-            burst_from: 0,
+            burst_from: (Instant::ZERO, 0),
             unacknowledged_buffer: u64::MAX,
             drain: DRAIN_START,
             lossy: false,
@@ -285,7 +286,7 @@ impl Flow {
             Some(until) if now < until => true,
             Some(_) => {
                 self.paused_until = None;
-                self.burst_from = self.sent;
+                self.start_burst(now);
                 false
             }
             None => false,
@@ -312,8 +313,8 @@ impl Flow {
         self.paused_until
     }
 
-    pub(super) fn start_burst(&mut self) {
-        self.burst_from = self.sent;
+    pub(super) fn start_burst(&mut self, now: Instant) {
+        self.burst_from = (now, self.sent);
     }
 
     /// Part of a large sample was asked for again: the reader drains its socket more slowly than was thought.
@@ -339,26 +340,36 @@ impl Flow {
     /// sent; returns whether it did. A sample that fits two thirds of that buffer leaves at once. All pauses of a sample together last at
     /// most about half of `period`, the time between two samples.
     pub(super) fn pause_unacknowledged(&mut self, now: Instant, cost: u64, period: Option<Duration>) -> bool {
-        let burst = self.sent - self.burst_from;
+        let burst = self.sent - self.burst_from.1;
         if burst < self.unacknowledged_buffer / 3 || cost <= self.unacknowledged_buffer / 3 * 2 {
             return false;
         }
         let nanos = period.map_or(0, |period| u64::try_from(period.as_nanos()).unwrap_or(u64::MAX));
         let needed = cost.saturating_mul(2_000_000_000).checked_div(nanos).unwrap_or(0);
-        let pause = burst.saturating_mul(1_000_000_000) / needed.max(UNACKNOWLEDGED_RATE);
-        self.paused_until = Some(now + Duration::from_nanos(pause));
-        true
+        self.pause_burst(now, needed.max(UNACKNOWLEDGED_RATE))
     }
 
     /// Pauses when a window's worth was sent in one burst; returns whether it did. All pauses of a sample together last at
     /// most about half of `period`, the time between two samples of `sample_bytes`.
     pub(super) fn pause_after_burst(&mut self, now: Instant, sample_bytes: u64, period: Option<Duration>) -> bool {
-        let burst = self.sent - self.burst_from;
+        let burst = self.sent - self.burst_from.1;
         if self.window == u64::MAX || burst < self.window {
             return false;
         }
         let needed = period.map_or(0, |period| sample_bytes * 2_000_000_000 / (period.as_nanos() as u64).max(1));
-        self.paused_until = Some(now + Duration::from_nanos(burst * 1_000_000_000 / self.drain.max(needed)));
+        self.pause_burst(now, self.drain.max(needed))
+    }
+
+    /// Pauses until the burst has taken as long as at this rate, or begins another one where it has: what a flow controller spreads need
+    /// not wait twice. Returns whether it pauses.
+    fn pause_burst(&mut self, now: Instant, bytes_per_second: u64) -> bool {
+        let (since, from) = self.burst_from;
+        let until = since + Duration::from_nanos((self.sent - from).saturating_mul(1_000_000_000) / bytes_per_second);
+        if until <= now {
+            self.start_burst(now);
+            return false;
+        }
+        self.paused_until = Some(until);
         true
     }
 }
@@ -405,7 +416,7 @@ mod tests {
         let mut flow = Flow::new();
         flow.set_receive_buffer(Some(150_000));
         let pause = |flow: &mut Flow, period: Option<Duration>| {
-            flow.start_burst();
+            flow.start_burst(Instant::ZERO);
             flow.record_sent(100_000);
             assert!(flow.pause_after_burst(Instant::ZERO, 10_000_000, period));
             flow.paused_until().expect("it has paused").since(Instant::ZERO)
@@ -434,7 +445,7 @@ mod tests {
         let mut now = Instant::ZERO;
         let mut send = |flow: &mut Flow, cost: u64, period: Option<Duration>| {
             let start = now;
-            flow.start_burst();
+            flow.start_burst(now);
             for _ in 0..cost / 10_000 {
                 while flow.continue_pause(now) || flow.pause_unacknowledged(now, cost, period) {
                     now = flow.paused_until().expect("it pauses");
@@ -447,6 +458,20 @@ mod tests {
         assert_eq!(send(&mut flow, 200_000, period), Duration::ZERO, "it fits");
         assert_eq!(send(&mut flow, 1_000_000, None).as_millis(), 14, "60 MB/s, the last burst without a pause");
         assert_eq!(send(&mut flow, 6_000_000, period).as_millis(), 49);
+    }
+
+    #[test]
+    fn large_samples_that_leave_slowly_by_themselves_pause_no_longer() {
+        let mut flow = Flow::new();
+        flow.set_unacknowledged_buffer(Some(300_000));
+        let (mut now, period) = (Instant::ZERO, Some(Duration::from_millis(100)));
+        flow.start_burst(now);
+        // 6 MB within 80 ms, where half of the period would do.
+        for _ in 0..600 {
+            assert!(!flow.pause_unacknowledged(now, 6_000_000, period));
+            flow.record_sent(10_000);
+            now += Duration::from_nanos(133_333);
+        }
     }
 
     #[test]

@@ -227,7 +227,7 @@ impl Transmission<'_> {
             if matches!(self.charge, Charge::Samples) && !self.flow.admits(cost) {
                 return Progress::WindowClosed;
             }
-            self.flow.start_burst();
+            self.flow.start_burst(now);
         }
         while *next_fragment < last {
             let bytes = fragment_datagram_bytes(sample, fragment_bytes);

@@ -419,5 +419,6 @@ const START_PATIENCE: Duration = Duration::from_secs(30);
 const END_PATIENCE: Duration = Duration::from_secs(30);
 /// What is under way when the sender has ended comes within this time.
 const SETTLING: Duration = Duration::from_millis(600);
-/// A receiver that notices the end says its figures within this time: a topic waits for two seconds for another frame.
-const LAST_PATIENCE: Duration = Duration::from_secs(6);
+/// A receiver that notices the end says its figures within this time: a topic waits for two seconds for another frame, and for 20 s
+/// from its start on for a first one, where none comes whole.
+const LAST_PATIENCE: Duration = Duration::from_secs(22);

@@ -253,6 +253,24 @@ fn things_register_at_a_gateway_and_are_found_there() {
 }
 
 #[test]
+fn whoever_posts_is_told_where_it_is() {
+    let directory = Gateway::start("[directory]\n");
+    let post = |name: &str, more: &[&str]| {
+        let uri = directory.uri(&format!("/rd?ep={name}"));
+        let words = ["coap", "post", &uri, "</light>", "--format", "link-format", "--timeout", "50"];
+        run(&[&words[..], more].concat()).expect_code(0)
+    };
+    let said = post("one", &[]);
+    assert!(said.stderr.contains("2.01 Created at /rd/1/"), "{}", said.stderr);
+    let told: Value = serde_json::from_str(&post("other", &["--json"]).stdout).expect("JSON");
+    let location = told["location"].as_str().expect("a path");
+    assert!(location.starts_with("/rd/2/"), "{told}");
+    run(&["coap", "delete", &directory.uri(location), "--timeout", "50"]).expect_code(0);
+    let left = directory.get("/rd-lookup/ep");
+    assert!(left.contains("ep=\"one\"") && !left.contains("other"), "{left}");
+}
+
+#[test]
 fn topics_are_resources_of_a_gateway_for_as_long_as_its_file_says() {
     let tag = tag();
     let lines = format!("[bridge]\ninterfaces = [\"lo\"]\ntag = \"{tag}\"\nexport = [\"name\"]\n");

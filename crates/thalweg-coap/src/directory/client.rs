@@ -5,8 +5,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use crate::link_format;
-use crate::message::{Code, OptionNumber, RequestBuf, Response, content_format};
-use crate::proxy;
+use crate::message::{Code, RequestBuf, Response, content_format};
 use crate::resource::ResourceError;
 use crate::service::{Remote, ServiceStop, Things};
 
@@ -120,12 +119,9 @@ impl Registration {
         if response.code != Code::CREATED && response.code != Code::CHANGED {
             return Err(self.refused(&response));
         }
-        let segments = response.options.iter().filter(|(number, _)| *number == OptionNumber::LOCATION_PATH);
-        let location: String =
-            segments.map(|(_, segment)| format!("/{}", proxy::escaped(&String::from_utf8_lossy(segment)))).collect();
-        if location.is_empty() {
+        let Some(location) = response.location() else {
             return Err(ResourceError::BadAnswer(format!("{} told no location", self.plan.directory)));
-        }
+        };
         (self.location, self.registered_links) = (Some(location), links);
         Ok(())
     }

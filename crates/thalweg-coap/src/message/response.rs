@@ -4,6 +4,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use super::{Block, Code, ETag, OptionNumber};
+use crate::proxy::escaped;
 
 /// Payloads up to this size are held in place by [`Body::copy_from`].
 const INLINE_MAX_BYTES: usize = 62;
@@ -167,6 +168,21 @@ impl Response {
     /// An error with a diagnostic payload for people (RFC 7252 §5.5.2).
     pub fn error(code: Code, diagnosis: impl Into<Body>) -> Response {
         Response { payload: diagnosis.into(), ..Response::new(code) }
+    }
+
+    /// The path and query of what the request has created, escaped as in a URI (RFC 7252 §5.10.7); `None` where the server names none.
+    pub fn location(&self) -> Option<String> {
+        let texts = |wanted: OptionNumber| {
+            let values = self.options.iter().filter(move |(number, _)| *number == wanted);
+            values.map(|(_, value)| escaped(&String::from_utf8_lossy(value)))
+        };
+        let path: String = texts(OptionNumber::LOCATION_PATH).map(|segment| format!("/{segment}")).collect();
+        let query: Vec<String> = texts(OptionNumber::LOCATION_QUERY).collect();
+        match (path.is_empty(), query.is_empty()) {
+            (true, true) => None,
+            (false, true) => Some(path),
+            (_, false) => Some(format!("{path}?{}", query.join("&"))),
+        }
     }
 
     /// Says how long the response may be used again.

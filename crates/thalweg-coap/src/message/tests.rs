@@ -273,3 +273,17 @@ fn a_message_has_no_more_options_than_can_be_looked_through() {
     let error = MessageError { offset: HEADER_LEN + OPTIONS_MAX, expected: "no more than 512 options" };
     assert_eq!(CoapMessage::parse(&with(OPTIONS_MAX + 1)).map(|message| message.options.count()), Err(error));
 }
+
+#[test]
+fn what_was_created_is_told_by_its_path_and_query_as_a_uri_has_them() {
+    let created = |options: &[(OptionNumber, &str)]| {
+        let add =
+            |response: Response, (number, text): &(OptionNumber, &str)| response.with_option(*number, text.as_bytes());
+        options.iter().fold(Response::new(Code::CREATED), add).location()
+    };
+    let (path, query) = (OptionNumber::LOCATION_PATH, OptionNumber::LOCATION_QUERY);
+    assert_eq!(created(&[]), None);
+    assert_eq!(created(&[(path, "a b"), (path, "c/d")]).as_deref(), Some("/a%20b/c%2Fd"));
+    assert_eq!(created(&[(path, "a"), (query, "x=1"), (query, "y&z")]).as_deref(), Some("/a?x=1&y%26z"));
+    assert_eq!(created(&[(query, "x=1")]).as_deref(), Some("?x=1"));
+}

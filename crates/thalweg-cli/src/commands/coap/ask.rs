@@ -157,14 +157,15 @@ fn ask(request: RequestBuf, options: &RequestOptions) -> Result<(), Failure> {
     print_answer(&answered.map_err(|error| failure(&error))?, is_read, asking.json)
 }
 
-/// What was read, or what a change said and its code beside it.
+/// What was read, or what a change said, and beside it its code and where it put what it created.
 fn print_answer(response: &Response, is_read: bool, json: bool) -> Result<(), Failure> {
     if json {
         return print_line(format_args!("{:#}", representation_json(response)?));
     }
     let text = representation(response)?;
     if !is_read {
-        remark(format_args!("{:?}", response.code));
+        let location = response.location().map(|path| format!(" at {path}")).unwrap_or_default();
+        remark(format_args!("{:?}{location}", response.code));
     }
     if text.is_empty() && !is_read { Ok(()) } else { print_line(text) }
 }

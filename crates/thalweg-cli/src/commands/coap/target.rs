@@ -142,6 +142,7 @@ pub fn representation_json(response: &Response) -> Result<Value, Failure> {
         "code": response.code.to_string(),
         "content_format": response.content_format,
         "max_age_s": response.max_age,
+        "location": response.location(),
         "etag": response.etag.map(|etag| etag.iter().map(|byte| format!("{byte:02x}")).collect::<String>()),
         "text": text,
         "hex": hex,

@@ -19,7 +19,7 @@ const TRIED_AGAIN_MAX: usize = 3;
 const SEEDS: &str = "200";
 
 /// The suites in the order they run: quick and most telling ones first.
-const SUITES: [Suite; 17] = [
+const SUITES: [Suite; 18] = [
     ("workspace", workspace),
     ("doc", documentation),
     ("simulation", simulation),
@@ -28,6 +28,7 @@ const SUITES: [Suite; 17] = [
     ("cyclone", || peer_tests("cyclone::")),
     ("recording", recording),
     ("prometheus", prometheus),
+    ("shells", shells),
     ("namespaces", || peer_tests("namespaces::")),
     ("video", video),
     ("probe", probe),
@@ -157,6 +158,12 @@ fn prometheus() -> Outcome<Tally> {
     cargo_test(&["--package", "thalweg-cli", "--test", "peers"], &["prometheus::"], |command| {
         command.env("THALWEG_PROMETHEUS", &program);
     })
+}
+
+/// Completions of topics by the shells that not every host has.
+fn shells() -> Outcome<Tally> {
+    peers::shells()?;
+    cargo_test(&["--package", "thalweg-cli", "--test", "peers"], &["shells::"], |_| ())
 }
 
 /// High definition between hosts of our own, and pictures and sound to and from programs of others. Optimized, since it is 130,000

@@ -132,6 +132,11 @@ pub fn iperf3() -> Outcome {
     if has("iperf3") { Ok(()) } else { debian_package("iperf3") }
 }
 
+/// The shells beside bash; installed like the dissector.
+pub fn shells() -> Outcome {
+    ["zsh", "fish"].into_iter().filter(|name| !has(name)).try_for_each(debian_package)
+}
+
 /// The programs with Fast DDS and RustDDS; built at the same time, once.
 pub fn vendors() -> Outcome<(PathBuf, PathBuf)> {
     std::thread::scope(|scope| {

@@ -18,6 +18,7 @@ mod peer;
 mod probe;
 mod prometheus;
 mod recording;
+mod shells;
 mod sound;
 mod ssh;
 mod sshd;

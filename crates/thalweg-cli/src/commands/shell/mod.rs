@@ -1,5 +1,7 @@
 //! `thalweg completions` and `thalweg man`: what a shell and `man` know of the command line, made of the command line itself.
 
+mod topics;
+
 use std::io::{self, Write};
 use std::path::PathBuf;
 
@@ -10,8 +12,8 @@ use crate::outcome::{Failure, print_line};
 
 #[derive(Args, Debug)]
 #[command(after_help = crate::after_help!("thalweg completions bash", "thalweg completions fish"))]
-/// Prints a script that lets a shell complete commands, options and their values, and bash names of topics, for which it listens to the
-/// domain for 0.8 s: behind a command that takes one, or its --domain and --domain-tag. For bash, put it in
+/// Prints a script that lets a shell complete commands, options and their values. Bash, zsh and fish complete names of topics as well,
+/// for which they listen to the domain of --domain and --domain-tag for 0.8 s. For bash, put it in
 /// ~/.local/share/bash-completion/completions/thalweg; for zsh, as _thalweg in a folder of fpath; for fish, in
 /// ~/.config/fish/completions/thalweg.fish.
 pub struct CompletionsOptions {
@@ -42,73 +44,15 @@ pub fn completions(options: &CompletionsOptions, program: &Command) -> Result<()
     let mut script = Vec::new();
     clap_complete::generate(options.shell, &mut shown, "thalweg", &mut script);
     let script = String::from_utf8_lossy(&script);
-    if options.shell == Shell::Bash {
-        return print_line(format!("{}\n\n{}", script.trim_end(), topics_in_bash(program).trim_end()));
+    let script = script.trim_end();
+    let taking = topics::Taking::of(program);
+    match options.shell {
+        Shell::Bash => print_line(format!("{script}\n\n{}", taking.in_bash())),
+        Shell::Fish => print_line(format!("{script}\n\n{}", taking.in_fish())),
+        Shell::Zsh => print_line(topics::in_zsh(script)),
+        _ => print_line(script),
     }
-    print_line(script.trim_end())
 }
-
-/// The part of the script that completes topics: what clap makes of a command line knows no values of a running domain, but for an
-/// interface that it calls unstable.
-fn topics_in_bash(program: &Command) -> String {
-    let (mut outer, mut inner) = (Vec::new(), Vec::new());
-    for command in program.get_subcommands().filter(|command| !command.is_hide_set()) {
-        if takes_topics(command) {
-            outer.push(command.get_name().to_owned());
-        }
-        let within = command.get_subcommands().filter(|within| !within.is_hide_set() && takes_topics(within));
-        inner.extend(within.map(|within| format!("'{} {}'", command.get_name(), within.get_name())));
-    }
-    BASH_TOPICS.replace("OUTER", &outer.join("|")).replace("INNER", &inner.join("|"))
-}
-
-/// Whether the first argument without an option is the name of a topic.
-fn takes_topics(command: &Command) -> bool {
-    command.get_positionals().next().is_some_and(|argument| ["topic", "topics"].contains(&argument.get_id().as_str()))
-}
-
-/// Names come from strangers: `compgen -W` would expand what is in them, and unquoted ones would be commands.
-const BASH_TOPICS: &str = r#"_thalweg_and_topics() {
-    _thalweg "$@"
-    local at word kept=() network=()
-    case "${COMP_WORDS[1]} ${COMP_WORDS[2]}" in
-        INNER) at=3 ;;
-        *)
-            case "${COMP_WORDS[1]}" in
-                OUTER) at=2 ;;
-                *) return 0 ;;
-            esac
-            ;;
-    esac
-    while (( at < COMP_CWORD )); do
-        case "${COMP_WORDS[at]}" in
-            --domain|--domain-tag) network+=("${COMP_WORDS[at]}" "${COMP_WORDS[at + 1]}"); (( at += 2 )) ;;
-            *) return 0 ;;
-        esac
-    done
-    if [[ "$2" == -* ]] || (( at != COMP_CWORD )); then
-        return 0
-    fi
-    for word in "${COMPREPLY[@]}"; do
-        case "$word" in
-            -*|\<*|\[*) ;;
-            *) kept+=("$word") ;;
-        esac
-    done
-    COMPREPLY=("${kept[@]}")
-    while IFS= read -r word; do
-        if [[ "$word" == "$2"* ]]; then
-            COMPREPLY+=("$(printf '%q' "$word")")
-        fi
-    done < <("$1" topic list --names --wait 0.8 "${network[@]}" 2>/dev/null)
-}
-
-if [[ "${BASH_VERSINFO[0]}" -eq 4 && "${BASH_VERSINFO[1]}" -ge 4 || "${BASH_VERSINFO[0]}" -gt 4 ]]; then
-    complete -F _thalweg_and_topics -o nosort -o bashdefault -o default thalweg
-else
-    complete -F _thalweg_and_topics -o bashdefault -o default thalweg
-fi
-"#;
 
 /// Prints or writes manual pages.
 ///

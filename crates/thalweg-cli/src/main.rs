@@ -15,6 +15,7 @@ mod sending_options;
 mod strangers;
 mod surroundings;
 mod usage;
+mod value_type;
 mod values;
 
 use std::process::ExitCode;

@@ -17,7 +17,7 @@ pub struct Types {
 }
 
 impl Default for Types {
-    /// The types that `thalweg pub` and `thalweg sub` know, and [those of readings](READINGS).
+    /// Strings as ROS 2 has them, octets, `ShapeType`, and [those of readings](READINGS).
     fn default() -> Self {
         let mut types = Types { types: BTreeMap::new(), structures: BTreeMap::new() };
         types.add(&idl::parse(BUILT_IN).expect("the built-in types are IDL"));

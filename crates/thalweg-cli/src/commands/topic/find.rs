@@ -37,7 +37,7 @@ pub struct TypeOptions {
 pub fn run(options: &TypeOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     let participant = options.source.member.participant()?;
     let found = find(&participant, &options.topic, Side::Either, options.source.patience, interrupt)?;
-    let (of, origin) = type_of(&participant, &found, &options.source)?;
+    let (of, origin) = type_of(&participant, &found, &options.source.files, options.source.patience)?;
     remark(InLine(format_args!("{} of {}, from {origin}", found.type_name, found.name)));
     print_line(idl::to_idl([&of]).trim_end())
 }
@@ -115,6 +115,25 @@ pub fn find(
     }
 }
 
+/// The topic of this name on the wire, as those of its ends on this side announce it now whose type's name is admitted.
+pub fn announced(
+    participant: &DomainParticipant,
+    name: &str,
+    side: Side,
+    admits: impl Fn(&str) -> bool,
+) -> Option<FoundTopic> {
+    let own = participant.guid_prefix();
+    let is_meant = |guid: Guid, topic: &str, of: &str| topic == name && guid.prefix != own && admits(of);
+    let writers = participant.publications().into_iter().map(|known| known.data);
+    let writers: Vec<_> = writers.filter(|data| is_meant(data.guid, &data.topic_name, &data.type_name)).collect();
+    let readers = participant.subscriptions().into_iter().map(|known| known.data);
+    let readers: Vec<_> = readers.filter(|data| is_meant(data.guid, &data.topic_name, &data.type_name)).collect();
+    let writers: Vec<&PublicationData> = writers.iter().filter(|_| side != Side::Readers).map(|data| &**data).collect();
+    let readers: Vec<&SubscriptionData> =
+        readers.iter().filter(|_| side != Side::Writers).map(|data| &**data).collect();
+    found(name, side, &writers, &readers)
+}
+
 /// What an endpoint says of its topic's type.
 struct Announced<'a> {
     guid: Guid,
@@ -175,23 +194,24 @@ pub fn shown_name(name: &str) -> String {
     name.strip_prefix("rt/").map_or_else(|| name.to_owned(), |ros| format!("/{ros}"))
 }
 
-/// The type of a topic, and where it came from: files first, then ROS packages, the participant that has the topic, and the types
-/// that this command knows.
+/// The type of a topic, and where it came from: files first, then ROS packages, the participant that has the topic, which is asked for
+/// as long as `patience`, and the types that this command knows.
 ///
 /// # Errors
 /// When a file is not understood, or nobody knows the type.
 pub fn type_of(
     participant: &DomainParticipant,
     found: &FoundTopic,
-    source: &SourceOptions,
+    files: &TypeFiles,
+    patience: Duration,
 ) -> Result<(Type, String), Failure> {
     let name = &found.type_name;
-    if let Some(known) = type_of_files(name, &source.files)? {
+    if let Some(known) = type_of_files(name, files)? {
         return Ok(known);
     }
     let mut refusal = "nobody describes it".to_owned();
     if let Some((owner, information)) = &found.information {
-        match participant.type_of(*owner, information, source.patience) {
+        match participant.type_of(*owner, information, patience) {
             Ok(of) => return Ok((of, format!("participant {owner}"))),
             Err(error) => refusal = error.to_string(),
         }

@@ -8,7 +8,7 @@ mod publish;
 mod rates;
 mod readers;
 mod table;
-mod text;
+pub mod text;
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -281,8 +281,9 @@ fn follow(
     let participant = options.source.member.participant()?;
     let found = find(&participant, &options.topic, Side::Writers, options.source.patience, interrupt)?;
     // Nothing is decoded but the keys of instances that have owners.
-    let of = (found.is_exclusive && found.keyed == Keyed::Yes).then(|| type_of(&participant, &found, &options.source));
-    let of = of.and_then(Result::ok).map(|(of, _)| of);
+    let (files, patience) = (&options.source.files, options.source.patience);
+    let ask = || type_of(&participant, &found, files, patience);
+    let of = (found.is_exclusive && found.keyed == Keyed::Yes).then(ask).and_then(Result::ok).map(|(of, _)| of);
     // What writers have kept came at no rate.
     let reading = ReadingOptions { takes_history: false, depth: DEPTH, latency_budget: Duration::ZERO };
     let mut readers = TopicReaders::new(&participant, &found.topic(&participant), of.as_ref(), reading)?;

@@ -13,10 +13,11 @@ use thalweg::{DomainParticipant, Type};
 use thalweg_types::Types;
 
 use super::SourceOptions;
-use super::find::{Side, find, sample_type, spellings, type_of, type_of_files};
+use super::find::{Side, find, spellings, type_of, type_of_files};
 use crate::interrupt::Interrupt;
 use crate::outcome::{Failure, InLine, remark};
 use crate::qos_options::{EndpointKind, QosOptions};
+use crate::value_type::{ValueType, wire_name};
 use samples::SampleSource;
 use session::{PublishedTopic, Session};
 
@@ -111,11 +112,10 @@ pub fn run(options: &PubOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     let samples = SampleSource::new(&options.sample)?;
     let participant = options.source.member.participant()?;
     let destination = destination(&participant, options, interrupt)?;
-    let sampled = sample_type(&destination.of)?;
-    if (options.dispose || options.unregister) && !sampled.is_keyed() {
+    if (options.dispose || options.unregister) && !destination.of.is_keyed() {
         return Err(Failure::Usage(format!(
             "--dispose and --unregister end instances, and the type {} has no key that names one",
-            destination.type_name
+            destination.of.name()
         )));
     }
     let mut session = Session::new(&participant, options, &qos, &destination)?;
@@ -132,7 +132,8 @@ fn destination(
     options: &PubOptions,
     interrupt: &Interrupt,
 ) -> Result<PublishedTopic, Failure> {
-    let known = match &options.type_name {
+    let wanted = options.type_name.as_deref().map(wire_name);
+    let known = match wanted {
         Some(type_name) => named(type_name, options)?.map(|of| (type_name, of)),
         None => None,
     };
@@ -140,24 +141,24 @@ fn destination(
         // Nobody needs to have the topic yet: the first spelling is the name on the wire.
         let name = spellings(&options.topic).swap_remove(0);
         // ROS packages know a type by several spellings, of which the wire has one.
-        let type_name = of.name().unwrap_or(type_name).to_owned();
-        return Ok(PublishedTopic { name, type_name, of });
+        let of = ValueType::new(of.name().unwrap_or(type_name), of.clone())?;
+        return Ok(PublishedTopic { name, of });
     }
     let found = find(participant, &options.topic, Side::Readers, options.source.patience, interrupt);
     let found = found.map_err(|failure| match failure {
         Failure::TimedOut(text) => Failure::TimedOut(format!("{text}; {NOBODY_HAS_IT}")),
         other => other,
     })?;
-    if let Some(wanted) = options.type_name.as_ref().filter(|wanted| **wanted != found.type_name) {
+    if let Some(wanted) = wanted.filter(|wanted| *wanted != found.type_name) {
         return Err(Failure::Failed(format!(
             "the type {wanted} is not known, and the topic {} has the type {}; give it by --idl FILE or --share FOLDER",
             found.name,
             InLine(&found.type_name)
         )));
     }
-    let (of, origin) = type_of(participant, &found, &options.source)?;
+    let (of, origin) = type_of(participant, &found, &options.source.files, options.source.patience)?;
     remark(InLine(format_args!("{} of {}, from {origin}", found.type_name, found.name)));
-    Ok(PublishedTopic { name: found.name, type_name: found.type_name, of })
+    Ok(PublishedTopic { of: ValueType::new(&found.type_name, of)?, name: found.name })
 }
 
 /// The type of this name in files, in ROS packages, or among those that this command knows.

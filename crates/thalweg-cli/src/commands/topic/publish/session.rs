@@ -1,32 +1,26 @@
 //! A writer of a type that is known at run time, and what it writes.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use thalweg::cdr::Representation;
-use thalweg::qos::{self, WriterQos};
-use thalweg::types::{KeyHash, Keyed};
-use thalweg::{DataWriter, DomainParticipant, KeyOf, PayloadKind, Raw, Topic, Type};
-use thalweg_types::codec::{self, SampleType};
+use thalweg::qos::WriterQos;
+use thalweg::{DataWriter, DomainParticipant, Raw, Topic};
 use thalweg_types::document::Document;
 
 use super::offer::{TopicEnds, text};
 use super::samples::{Next, SampleSource};
 use super::{LOOK_PERIOD, PubOptions};
-use crate::commands::topic::find::sample_type;
 use crate::interrupt::Interrupt;
 use crate::outcome::{Failure, remark};
 use crate::qos_options::QosOptions;
 use crate::strangers::MismatchedEndpoints;
+use crate::value_type::{ValueType, representation};
 
 /// The topic that is written.
 pub struct PublishedTopic {
     /// Its name on the wire.
     pub name: String,
-    /// The name of its type on the wire.
-    pub type_name: String,
     /// Its type.
-    pub of: Type,
+    pub of: ValueType,
 }
 
 /// A writer, made anew while readers come that ask for another QoS, until the first sample is written.
@@ -35,7 +29,6 @@ pub struct Session<'a> {
     options: &'a PubOptions,
     qos: &'a QosOptions,
     destination: &'a PublishedTopic,
-    of: SampleType<'a>,
     topic: Topic<Raw>,
     ends: TopicEnds,
     offered: WriterQos,
@@ -54,11 +47,7 @@ impl<'a> Session<'a> {
         qos: &'a QosOptions,
         destination: &'a PublishedTopic,
     ) -> Result<Session<'a>, Failure> {
-        let of = sample_type(&destination.of)?;
-        let keyed = if of.is_keyed() { Keyed::Yes } else { Keyed::No };
-        let key_of = of.is_keyed().then(|| key_function(destination.of.clone()));
-        let topic = participant.create_raw_topic(&destination.name, &destination.type_name, keyed, key_of);
-        let topic = topic.described_as(&destination.of).map_err(Failure::from_cause)?;
+        let topic = destination.of.topic(participant, &destination.name)?;
         let ends = TopicEnds::of(participant, &destination.name);
         let mut offered = ends.offer(qos);
         let writer = participant.create_writer(&topic, offered.clone()).or_else(|error| {
@@ -67,7 +56,7 @@ impl<'a> Session<'a> {
             participant.create_writer(&topic, offered.clone())
         });
         let writer = writer.map_err(Failure::from_cause)?;
-        Ok(Session { participant, options, qos, destination, of, topic, ends, offered, writer, written: 0 })
+        Ok(Session { participant, options, qos, destination, topic, ends, offered, writer, written: 0 })
     }
 
     /// Refuses a sample that does not fit the type.
@@ -75,7 +64,7 @@ impl<'a> Session<'a> {
     /// # Errors
     /// The path of the first value that does not fit, and what is expected there.
     pub fn check(&self, sample: &Document) -> Result<(), Failure> {
-        let refused = |error| Failure::Usage(format!("the sample is no {}: {error}", self.destination.type_name));
+        let refused = |error| Failure::Usage(format!("the sample is no {}: {error}", self.destination.of.name()));
         self.encoded(sample.clone()).map(drop).map_err(refused)
     }
 
@@ -187,13 +176,13 @@ impl<'a> Session<'a> {
     fn write(&mut self, sample: Document, line: Option<u64>) -> Result<(), Failure> {
         let refused = |error: thalweg::cdr::EncodeError| {
             let what = line.map_or_else(|| "the sample".to_owned(), |line| format!("line {line}"));
-            Failure::Failed(format!("{what} is no {}: {error}", self.destination.type_name))
+            Failure::Failed(format!("{what} is no {}: {error}", self.destination.of.name()))
         };
         if self.options.dispose {
             let key = self.encoded(sample).map_err(refused)?;
             self.writer.dispose_serialized(&key, None).map_err(Failure::from_cause)?;
         } else if self.options.unregister {
-            let key = codec::encode_key(self.of, &sample, self.representation()).map_err(refused)?;
+            let key = self.encoded_key(&sample).map_err(refused)?;
             let payload = self.encoded(sample).map_err(refused)?;
             self.writer.write_serialized(&payload).map_err(Failure::from_cause)?;
             self.writer.unregister_serialized(&key, None).map_err(Failure::from_cause)?;
@@ -208,29 +197,14 @@ impl<'a> Session<'a> {
     /// The bytes of a sample, or of its key where instances are disposed.
     fn encoded(&self, sample: Document) -> Result<Vec<u8>, thalweg::cdr::EncodeError> {
         match self.options.dispose {
-            true => codec::encode_key(self.of, &sample, self.representation()),
-            false => codec::encode(self.of, &codec::completed(self.of, sample), self.representation()),
+            true => self.encoded_key(&sample),
+            false => self.destination.of.encode(sample, representation(&self.offered)),
         }
     }
 
-    fn representation(&self) -> Representation {
-        match self.offered.data_representation.first() {
-            Some(qos::Representation::Xcdr2) => Representation::Xcdr2,
-            _ => Representation::Xcdr1,
-        }
+    fn encoded_key(&self, sample: &Document) -> Result<Vec<u8>, thalweg::cdr::EncodeError> {
+        self.destination.of.encode_key(sample, representation(&self.offered)).map(|(_, key)| key)
     }
-}
-
-/// Computes the instances of samples and keys of a type.
-fn key_function(of: Type) -> KeyOf {
-    Arc::new(move |bytes, kind| {
-        let of = SampleType::of(&of)?;
-        let decoded = match kind {
-            PayloadKind::Data => codec::decode(of, bytes),
-            PayloadKind::Key => codec::decode_key(of, bytes),
-        };
-        codec::key_hash(of, &decoded.ok()?).ok().map(KeyHash)
-    })
 }
 
 /// Beginning of the remark that a writer for all readers cannot be made; an error follows.

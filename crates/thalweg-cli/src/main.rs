@@ -14,6 +14,7 @@ mod screen;
 mod sending_options;
 mod strangers;
 mod surroundings;
+mod type_search;
 mod usage;
 mod value_type;
 mod values;

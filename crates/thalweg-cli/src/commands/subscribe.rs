@@ -4,17 +4,20 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde::Serialize;
+use thalweg::qos::{Mismatch, PolicyId, ReaderQos};
 use thalweg::status::ReaderStatus;
-use thalweg::{DataReader, Delivery, InstanceState, Sample};
+use thalweg::{DataReader, Delivery, DomainParticipant, InstanceState, Raw, Sample};
 use thalweg_lab::profile::Profile;
+use thalweg_types::document::Document;
 
-use super::publish::TypeName;
+use super::topic::find::{Side, spellings};
 use crate::interrupt::Interrupt;
 use crate::outcome::{Failure, InLine, Lines, remark};
 use crate::qos_options::{EndpointKind, QosOptions};
 use crate::strangers::MismatchedEndpoints;
 use crate::surroundings::{Lookaround, SurveyOptions};
-use crate::values::{Bytes, ShapeType, Text, TextValue};
+use crate::type_search::{SampleTypeSearch, TypeChoice};
+use crate::value_type::ValueType;
 
 #[derive(Args, Debug)]
 #[command(after_help = crate::after_help!(
@@ -24,19 +27,12 @@ use crate::values::{Bytes, ShapeType, Text, TextValue};
 /// Prints one line for each sample of a topic; matches, why others do not match, and in the end how many samples came, were lost
 /// and found no room, go to standard error.
 pub struct SubscribeOptions {
-    /// Name of the topic, such as Square.
+    /// Name of the topic, such as Square or /scan.
     pub topic: String,
 
-    /// Read samples of this type; the writers must use the same (default: string).
-    #[arg(
-        long = "type",
-        value_enum,
-        value_name = "TYPE",
-        default_value = "string",
-        hide_default_value = true,
-        ignore_case = true
-    )]
-    pub type_name: TypeName,
+    #[command(flatten)]
+    /// The type of the samples.
+    pub of: TypeChoice,
 
     /// Print each sample as a JSON object with its value, instance state, source timestamp and writer (default: text).
     #[arg(long)]
@@ -66,105 +62,157 @@ pub struct SubscribeOptions {
 /// Subscribes as the options say.
 ///
 /// # Errors
-/// An option cannot be used, output cannot be written, or `--count` is not reached in time.
+/// An option cannot be used, the type is not found, output cannot be written, or `--count` is not reached in time.
 pub fn run(options: &SubscribeOptions, interrupt: &Interrupt) -> Result<(), Failure> {
-    match options.type_name {
-        TypeName::String => subscribe::<Text>(options, interrupt),
-        TypeName::Bytes => subscribe::<Bytes>(options, interrupt),
-        TypeName::Shape => subscribe::<ShapeType>(options, interrupt),
-    }
-}
-
-fn subscribe<T: TextValue>(options: &SubscribeOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     let qos = QosOptions::parse_for(&options.qos, EndpointKind::Reader).map_err(Failure::Usage)?.reader();
     let profile = options.profile.as_deref().map_or_else(|| Ok(Profile::empty()), Profile::load);
     let profile = profile.map_err(|error| Failure::Usage(error.to_string()))?;
+    let mut of = options.of.known()?;
     let participant = options.survey.member.participant_with(&profile)?;
-    let topic = participant.create_topic::<T>(&options.topic);
-    let reader = participant.reader_builder(&topic).qos(qos).on_status(Delivery::Thread, tell);
-    let reader = reader.create().map_err(Failure::from_cause)?;
-    let mut search = Search {
-        strangers: MismatchedEndpoints::of(&participant, reader.guid()),
+    let topic = spellings(&options.topic).swap_remove(0);
+    let mut subscription = Subscription {
+        options,
+        interrupt,
+        participant: &participant,
+        topic: &topic,
+        qos,
+        deadline: options.timeout.map(|timeout| Instant::now() + timeout),
+        printed: 0,
+        types: SampleTypeSearch::new(&participant, &options.of, &topic, Side::Writers),
         lookaround: Lookaround::new(&participant, &options.survey),
     };
-    let result = follow(options, interrupt, &reader, &mut search);
-    // A reader of our output that closed the pipe is not listening any more.
-    if !matches!(result, Err(Failure::ClosedPipe)) {
-        remark(closing_line(&reader));
-    }
-    result
-}
-
-/// Prints samples until the requested number has come.
-fn follow<T: TextValue>(
-    options: &SubscribeOptions,
-    interrupt: &Interrupt,
-    reader: &DataReader<T>,
-    search: &mut Search<'_>,
-) -> Result<(), Failure> {
-    let deadline = options.timeout.map(|timeout| Instant::now() + timeout);
-    let mut printed = 0;
-    let mut lines = Lines::default();
     loop {
-        for sample in reader.take(TAKEN_MAX) {
-            if options.count == Some(printed) {
-                break;
-            }
-            printed += u64::from(add(&mut lines, &sample, options.json)?);
+        let next = match &of {
+            Some(of) => subscription.read(of)?,
+            None => subscription.wait_for_type()?,
+        };
+        match next {
+            Next::Type(next) => of = Some(next),
+            Next::End => return Ok(()),
         }
-        lines.print()?;
-        if options.count == Some(printed) {
-            return Ok(());
-        }
-        if interrupt.came() {
-            // Without a count, Ctrl-C is how the user says that it is enough.
-            return if options.count.is_none() { Ok(()) } else { Err(Failure::Interrupted) };
-        }
-        let rest = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        match (rest, options.count) {
-            (Some(Duration::ZERO), None) => return Ok(()),
-            (Some(Duration::ZERO), Some(count)) => return Err(too_few(options, printed, count, search)),
-            _ => {}
-        }
-        search.go_on(options, printed > 0 || !reader.matched_writers().is_empty());
-        reader.wait(rest.unwrap_or(LOOK_PERIOD).min(LOOK_PERIOD));
     }
 }
 
-/// Whom a reader waits for, until it has been matched.
-struct Search<'a> {
-    strangers: MismatchedEndpoints<'a>,
+/// What comes after a reader.
+enum Next {
+    /// Another one, of this type.
+    Type(ValueType),
+    /// The end of the command.
+    End,
+}
+
+/// A topic that is read, by one reader after the other until the type is known.
+struct Subscription<'a> {
+    options: &'a SubscribeOptions,
+    interrupt: &'a Interrupt,
+    participant: &'a DomainParticipant,
+    /// Its name on the wire.
+    topic: &'a str,
+    qos: ReaderQos,
+    deadline: Option<Instant>,
+    printed: u64,
+    types: SampleTypeSearch<'a>,
     lookaround: Lookaround<'a>,
 }
 
-impl Search<'_> {
-    /// Tells of writers that do not match, and once why there are none.
-    fn go_on(&mut self, options: &SubscribeOptions, has_matched: bool) {
-        self.strangers.remark_new();
+impl Subscription<'_> {
+    /// Waits until somebody describes the type that the user named.
+    fn wait_for_type(&mut self) -> Result<Next, Failure> {
+        loop {
+            if let Some(of) = self.types.next(None)? {
+                return Ok(Next::Type(of));
+            }
+            if self.conclude(|subscription| subscription.types.missing())? {
+                return Ok(Next::End);
+            }
+            self.look_around(false);
+            std::thread::sleep(LOOK_PERIOD);
+        }
+    }
+
+    /// Reads samples of a type, until there are enough or the writers turn out to have another one.
+    fn read(&mut self, of: &ValueType) -> Result<Next, Failure> {
+        let topic = of.topic(self.participant, self.topic)?;
+        let tell = status_teller(self.options.of.is_named());
+        let reader = self.participant.reader_builder(&topic).qos(self.qos.clone()).on_status(Delivery::Thread, tell);
+        let reader = reader.create().map_err(Failure::from_cause)?;
+        let result = self.follow(of, &reader);
+        // A reader of our output that closed the pipe is not listening any more.
+        if !matches!(result, Err(Failure::ClosedPipe) | Ok(Next::Type(_))) {
+            remark(closing_line(&reader));
+        }
+        result
+    }
+
+    /// Prints samples until the requested number has come.
+    fn follow(&mut self, of: &ValueType, reader: &DataReader<Raw>) -> Result<Next, Failure> {
+        let mut strangers = MismatchedEndpoints::of(self.participant, reader.guid());
+        let mut lines = Lines::default();
+        loop {
+            for sample in reader.take(TAKEN_MAX) {
+                if self.options.count == Some(self.printed) {
+                    break;
+                }
+                self.printed += u64::from(add(&mut lines, of, &sample, self.options.json)?);
+            }
+            lines.print()?;
+            let is_over = self.conclude(|subscription| match subscription.printed {
+                0 => strangers.explain(),
+                _ => "the writers sent no more".to_owned(),
+            })?;
+            if is_over {
+                return Ok(Next::End);
+            }
+            let has_matched = self.printed > 0 || !reader.matched_writers().is_empty();
+            if !has_matched && let Some(next) = self.types.next(Some(of))? {
+                return Ok(Next::Type(next));
+            }
+            strangers.remark_new();
+            self.look_around(has_matched);
+            let rest = self.deadline.map_or(LOOK_PERIOD, |deadline| deadline.saturating_duration_since(Instant::now()));
+            reader.wait(rest.min(LOOK_PERIOD));
+        }
+    }
+
+    /// Whether the command has done what it was asked for; `why` tells the reason where samples are missing.
+    fn conclude(&mut self, why: impl FnOnce(&Self) -> String) -> Result<bool, Failure> {
+        let count = self.options.count;
+        if count == Some(self.printed) {
+            return Ok(true);
+        }
+        if self.interrupt.came() {
+            // Without a count, Ctrl-C is how the user says that it is enough.
+            return if count.is_none() { Ok(true) } else { Err(Failure::Interrupted) };
+        }
+        if self.deadline.is_none_or(|deadline| Instant::now() < deadline) {
+            return Ok(false);
+        }
+        let Some(count) = count else { return Ok(true) };
+        let why = why(self);
+        if let Some(found) = self.lookaround.take(Some(self.topic)) {
+            remark(found.to_text());
+        }
+        let (printed, topic) = (self.printed, &self.options.topic);
+        let seconds = self.options.timeout.unwrap_or_default().as_secs_f64();
+        Err(Failure::TimedOut(format!(
+            "{printed} of {count} samples of topic {topic:?} arrived within {seconds} s; {why}"
+        )))
+    }
+
+    /// Tells once why there are no writers.
+    fn look_around(&mut self, has_matched: bool) {
         if has_matched {
             return self.lookaround.end();
         }
         self.lookaround.begin_late();
-        if let Some(found) = self.lookaround.take_when_due(Some(&options.topic)) {
-            remark(format_args!("no writer of {:?} was found yet\n{}", options.topic, found.to_text()));
+        if let Some(found) = self.lookaround.take_when_due(Some(self.topic)) {
+            remark(format_args!("no writer of {:?} was found yet\n{}", self.options.topic, found.to_text()));
         }
     }
 }
 
-fn too_few(options: &SubscribeOptions, printed: u64, count: u64, search: &mut Search<'_>) -> Failure {
-    let seconds = options.timeout.unwrap_or_default().as_secs_f64();
-    let why = if printed > 0 { "the writers sent no more".to_owned() } else { search.strangers.explain() };
-    if let Some(found) = search.lookaround.take(Some(&options.topic)) {
-        remark(found.to_text());
-    }
-    Failure::TimedOut(format!(
-        "{printed} of {count} samples of topic {:?} arrived within {seconds} s; {why}",
-        options.topic
-    ))
-}
-
 /// The counts of all samples, such as `received 10, lost 2 (2 never arrived), rejected 0`.
-fn closing_line<T>(reader: &DataReader<T>) -> String {
+fn closing_line(reader: &DataReader<Raw>) -> String {
     let (received, lost, rejected) = (reader.counters().received, reader.sample_lost(), reader.sample_rejected());
     let why_lost = if lost.total > 0 { format!(" ({})", lost.losses) } else { String::new() };
     let why_rejected = rejected.last_reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
@@ -175,14 +223,16 @@ fn closing_line<T>(reader: &DataReader<T>) -> String {
     format!("received {received}, lost {}{why_lost}, rejected {}{why_rejected}{expired}", lost.total, rejected.total)
 }
 
-fn tell(status: ReaderStatus) {
-    match status {
+/// Tells of statuses; of types that differ where the user names one, since otherwise that of the writers is looked for.
+fn status_teller(tells_types: bool) -> impl Fn(ReaderStatus) + Send + Sync + 'static {
+    move |status| match status {
         ReaderStatus::SubscriptionMatched(matched) => {
             let verb = if matched.current_change >= 0 { "matched" } else { "lost" };
             remark(format_args!("{verb} a writer, {} now", matched.current));
         }
         ReaderStatus::RequestedIncompatibleQos(status) => {
-            for mismatch in &status.mismatches {
+            let is_told = |mismatch: &&Mismatch| tells_types || mismatch.policy != PolicyId::TYPE_CONSISTENCY;
+            for mismatch in status.mismatches.iter().filter(is_told) {
                 remark(InLine(format_args!("a writer does not match: {mismatch}")));
             }
         }
@@ -191,22 +241,23 @@ fn tell(status: ReaderStatus) {
 }
 
 /// Adds the line of a sample; false when it cannot be decoded, which is reported on standard error.
-fn add<T: TextValue>(lines: &mut Lines, sample: &Sample<T>, json: bool) -> Result<bool, Failure> {
-    let decoded = if sample.is_valid() { sample.data().map(Some) } else { Ok(sample.key().ok()) };
-    let value = match decoded {
+fn add(lines: &mut Lines, of: &ValueType, sample: &Sample<Raw>, json: bool) -> Result<bool, Failure> {
+    let value = match of.value_of(sample) {
         Ok(value) => value,
         Err(error) => {
             lines.print()?;
-            remark(format_args!("a sample of {} is not shown: {error}", sample.info().writer));
+            remark(InLine(format_args!("a sample of {} is not shown: {error}", sample.info().writer)));
             return Ok(false);
         }
     };
     if json {
-        lines.push(serde_json::to_string(&Line::new(sample, value.as_ref())).map_err(Failure::from_cause)?);
+        lines.push(serde_json::to_string(&Line::new(sample, value)).map_err(Failure::from_cause)?);
     } else if sample.is_valid() {
-        lines.push(value.map(|value| value.to_text()).unwrap_or_default());
+        lines.push(value.map(|value| of.to_text(&value)).unwrap_or_default());
     } else {
-        let key = value.map_or_else(|| sample.info().instance.to_string(), |value| value.key_json().to_string());
+        let key = value.and_then(|key| key.to_json().ok());
+        let key =
+            key.map_or_else(|| sample.info().instance.to_string(), |json| String::from_utf8_lossy(&json).into_owned());
         lines.push(format_args!("{key} {}", state_name(sample.info().instance_state)));
     }
     Ok(true)
@@ -216,7 +267,7 @@ fn add<T: TextValue>(lines: &mut Lines, sample: &Sample<T>, json: bool) -> Resul
 #[derive(Serialize)]
 struct Line {
     /// The value; of an invalid sample the key, or null when that is not known.
-    value: serde_json::Value,
+    value: Option<Document>,
     /// False for the news that an instance was disposed or lost its writers.
     valid: bool,
     instance_state: &'static str,
@@ -227,11 +278,10 @@ struct Line {
 }
 
 impl Line {
-    fn new<T: TextValue>(sample: &Sample<T>, value: Option<&T>) -> Line {
+    fn new(sample: &Sample<Raw>, value: Option<Document>) -> Line {
         let info = sample.info();
-        let json = |value: &T| if sample.is_valid() { value.to_json() } else { value.key_json() };
         Line {
-            value: value.map_or(serde_json::Value::Null, json),
+            value,
             valid: sample.is_valid(),
             instance_state: state_name(info.instance_state),
             source_timestamp_ns: info.source_timestamp.and_then(|time| u64::try_from(time.to_unix().as_nanos()).ok()),

@@ -17,7 +17,6 @@ mod surroundings;
 mod type_search;
 mod usage;
 mod value_type;
-mod values;
 
 use std::process::ExitCode;
 

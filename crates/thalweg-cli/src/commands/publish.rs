@@ -2,33 +2,27 @@
 
 use std::collections::HashMap;
 use std::io::BufRead;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
-use clap::{Args, ValueEnum};
-use thalweg::qos::WriterQos;
+use clap::Args;
+use thalweg::cdr::Representation;
+use thalweg::qos::{Mismatch, PolicyId, WriterQos};
 use thalweg::status::WriterStatus;
-use thalweg::{DataWriter, Delivery, DomainParticipant, cdr};
+use thalweg::types::KeyHash;
+use thalweg::{DataWriter, Delivery, DomainParticipant, Raw};
+use thalweg_types::document::Document;
 
+use super::topic::find::{Side, spellings};
 use crate::interrupt::Interrupt;
 use crate::outcome::{Failure, InLine, remark};
 use crate::qos_options::{EndpointKind, QosOptions};
 use crate::sending_options::SendingOptions;
 use crate::strangers::MismatchedEndpoints;
 use crate::surroundings::{Lookaround, SurveyOptions};
-use crate::values::{Bytes, ShapeType, Text, TextValue};
-
-/// The types that `pub` and `sub` know.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum TypeName {
-    /// A text; DDS type std_msgs::msg::dds_::String_, which ROS 2 knows.
-    String,
-    /// A sequence of octets; DDS type thalweg::Bytes.
-    Bytes,
-    /// A coloured shape with the colour as key, as in every vendor's shapes demonstration; DDS type ShapeType.
-    #[value(name = "ShapeType", alias = "shape", alias = "shapetype")]
-    Shape,
-}
+use crate::type_search::{SampleTypeSearch, TypeChoice};
+use crate::value_type::{ValueType, representation};
 
 #[derive(Args, Debug)]
 #[command(after_help = crate::after_help!(
@@ -37,24 +31,18 @@ pub enum TypeName {
 ))]
 /// Writes values to a topic, then waits until the readers have acknowledged them.
 pub struct PublishOptions {
-    /// Name of the topic, such as Square.
+    /// Name of the topic, such as Square or /cmd_vel.
     pub topic: String,
 
-    /// The values, written one after the other and over again: text, or a JSON object with the type's members. A ShapeType may
-    /// also be color,x,y,size; bytes may also be 0x… or @FILE. Without any, each line of standard input is one value.
+    /// The values, written one after the other and over again: a JSON object with the type's members, of which those left out have their
+    /// default. A string may also be its text, a ShapeType color,x,y,size, and bytes text, 0x… or @FILE. Without any, each line of
+    /// standard input is one value.
     #[arg(value_name = "VALUE")]
     pub values: Vec<String>,
 
-    /// Write samples of this type; the readers must use the same (default: string).
-    #[arg(
-        long = "type",
-        value_enum,
-        value_name = "TYPE",
-        default_value = "string",
-        hide_default_value = true,
-        ignore_case = true
-    )]
-    pub type_name: TypeName,
+    #[command(flatten)]
+    /// The type of the samples.
+    pub of: TypeChoice,
 
     /// Write HZ samples a second; 0 writes as fast as the readers acknowledge (default: 10; lines of standard input as they come).
     #[arg(long, value_name = "HZ", value_parser = crate::parse::rate)]
@@ -98,38 +86,70 @@ pub struct PublishOptions {
     pub survey: SurveyOptions,
 }
 
-/// Publishes as the options say.
-///
-/// # Errors
-/// A value or option cannot be used, the readers do not appear or do not acknowledge in time, or a write finds no room.
-pub fn run(options: &PublishOptions, interrupt: &Interrupt) -> Result<(), Failure> {
-    match options.type_name {
-        TypeName::String => publish::<Text>(options, interrupt),
-        TypeName::Bytes => publish::<Bytes>(options, interrupt),
-        TypeName::Shape => publish::<ShapeType>(options, interrupt),
+impl PublishOptions {
+    /// Whether the values may be of a type that the readers have, where they are none of the type that is meant without one.
+    fn may_have_another_type(&self) -> bool {
+        let is_object =
+            |value: &String| Document::from_json(value.as_bytes()).is_ok_and(|json| matches!(json, Document::Map(_)));
+        self.of.type_name.is_none() && self.readers > 0 && self.values.iter().all(is_object)
     }
 }
 
-fn publish<T: TextValue + Clone>(options: &PublishOptions, interrupt: &Interrupt) -> Result<(), Failure> {
-    if (options.dispose || options.unregister) && !T::KEYED {
-        let what =
-            "--dispose and --unregister end instances, and only a type with a key has those; use --type ShapeType";
-        return Err(Failure::Usage(what.to_owned()));
-    }
-    let mut source = Source::new(&options.values)?;
+/// Publishes as the options say.
+///
+/// # Errors
+/// A value or option cannot be used, the type is not found, the readers do not appear or do not acknowledge in time, or a write finds no
+/// room.
+pub fn run(options: &PublishOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     let mut qos = QosOptions::parse_for(&options.qos, EndpointKind::Writer).map_err(Failure::Usage)?.writer();
     let profile = options.sending.profile()?;
     if options.qos.is_empty() {
         qos = profile.apply_to_writer(options.sending.kind(0), qos);
     }
+    // `--dispose` and `--unregister` are two things here, as they are for the readers.
+    qos.autodispose = false;
     let sending = options.sending.sending(&profile, 0)?;
     qos.transmission = sending.to_qos();
+    let encoded = |of| EncodedValues::new(options, of, representation(&qos));
+    let mut values = match options.of.known()?.map(encoded).transpose() {
+        Err(_) if options.may_have_another_type() => None,
+        other => other?,
+    };
     let participant = options.survey.member.participant_with(&profile)?;
     if let Some(bucket) = profile.flow_controller(&sending) {
         bucket.create_on(&participant).map_err(Failure::from_cause)?;
     }
-    let writer = create_writer::<T>(&participant, options, qos)?;
-    wait_for_readers(&participant, &writer, options, interrupt)?;
+    let topic = spellings(&options.topic).swap_remove(0);
+    let mut search = Search {
+        options,
+        interrupt,
+        participant: &participant,
+        topic: &topic,
+        deadline: Instant::now() + options.match_timeout,
+        types: SampleTypeSearch::new(&participant, &options.of, &topic, Side::Readers),
+        lookaround: Lookaround::new(&participant, &options.survey),
+    };
+    loop {
+        let fitting = match values.take() {
+            Some(values) => values,
+            None => encoded(search.wait_for_type()?)?,
+        };
+        let writer = create_writer(&participant, &topic, &fitting.of, qos.clone(), options.of.is_named())?;
+        match search.wait_for_readers(&writer, &fitting.of)? {
+            Some(of) => values = Some(encoded(of)?),
+            None => return publish(options, interrupt, fitting, writer),
+        }
+    }
+}
+
+/// Writes the values, and waits until the readers have acknowledged them.
+fn publish(
+    options: &PublishOptions,
+    interrupt: &Interrupt,
+    values: EncodedValues,
+    writer: DataWriter<Raw>,
+) -> Result<(), Failure> {
+    let mut source = Source::new(values);
     let mut session = Session { options, writer, instances: HashMap::new(), written: 0 };
     let ended = session.write_all(&mut source, interrupt);
     let finished = session.end_instances().and_then(|()| session.wait_for_acknowledgements(interrupt));
@@ -145,21 +165,23 @@ fn publish<T: TextValue + Clone>(options: &PublishOptions, interrupt: &Interrupt
     }
 }
 
-fn create_writer<T: TextValue>(
+/// A writer that tells of its statuses; of types that differ where the user names one, since otherwise that of the readers is looked for.
+fn create_writer(
     participant: &DomainParticipant,
-    options: &PublishOptions,
-    mut qos: WriterQos,
-) -> Result<DataWriter<T>, Failure> {
-    // `--dispose` and `--unregister` are two things here, as they are for the readers.
-    qos.autodispose = false;
-    let topic = participant.create_topic::<T>(&options.topic);
-    let tell = |status| match status {
+    name: &str,
+    of: &ValueType,
+    qos: WriterQos,
+    tells_types: bool,
+) -> Result<DataWriter<Raw>, Failure> {
+    let topic = of.topic(participant, name)?;
+    let tell = move |status| match status {
         WriterStatus::PublicationMatched(matched) => {
             let verb = if matched.current_change >= 0 { "matched" } else { "lost" };
             remark(format_args!("{verb} a reader, {} now", matched.current));
         }
         WriterStatus::OfferedIncompatibleQos(status) => {
-            for mismatch in &status.mismatches {
+            let is_told = |mismatch: &&Mismatch| tells_types || mismatch.policy != PolicyId::TYPE_CONSISTENCY;
+            for mismatch in status.mismatches.iter().filter(is_told) {
                 remark(InLine(format_args!("a reader does not match: {mismatch}")));
             }
         }
@@ -173,44 +195,79 @@ fn create_writer<T: TextValue>(
     writer.create().map_err(Failure::from_cause)
 }
 
-fn wait_for_readers<T: TextValue>(
-    participant: &DomainParticipant,
-    writer: &DataWriter<T>,
-    options: &PublishOptions,
-    interrupt: &Interrupt,
-) -> Result<(), Failure> {
-    if options.readers == 0 {
-        return Ok(());
+/// Whom a writer waits for before it writes.
+struct Search<'a> {
+    options: &'a PublishOptions,
+    interrupt: &'a Interrupt,
+    participant: &'a DomainParticipant,
+    /// The topic's name on the wire.
+    topic: &'a str,
+    deadline: Instant,
+    types: SampleTypeSearch<'a>,
+    lookaround: Lookaround<'a>,
+}
+
+impl Search<'_> {
+    /// Waits until somebody describes the type that the user named, or that the values need.
+    fn wait_for_type(&mut self) -> Result<ValueType, Failure> {
+        loop {
+            if let Some(of) = self.types.next(None)? {
+                return Ok(of);
+            }
+            self.go_on(0, |search| search.types.missing())?;
+            std::thread::sleep(LOOK_PERIOD);
+        }
     }
-    let deadline = Instant::now() + options.match_timeout;
-    let mut strangers = MismatchedEndpoints::of(participant, writer.guid());
-    let mut lookaround = Lookaround::new(participant, &options.survey);
-    while writer.matched_readers().len() < options.readers {
-        if interrupt.came() {
+
+    /// Waits until as many readers match as the options want; returns the type that they have, if that turns out to be another.
+    fn wait_for_readers(&mut self, writer: &DataWriter<Raw>, of: &ValueType) -> Result<Option<ValueType>, Failure> {
+        if self.options.readers == 0 {
+            return Ok(None);
+        }
+        let mut strangers = MismatchedEndpoints::of(self.participant, writer.guid());
+        loop {
+            let matched = writer.matched_readers().len();
+            if matched >= self.options.readers {
+                break;
+            }
+            if matched == 0
+                && let Some(next) = self.types.next(Some(of))?
+            {
+                return Ok(Some(next));
+            }
+            self.go_on(matched, |search| {
+                let (wanted, topic, why) = (search.options.readers, &search.options.topic, strangers.explain());
+                let seconds = search.options.match_timeout.as_secs_f64();
+                format!(
+                    "{matched} of {wanted} readers of topic {topic:?} matched within {seconds} s; {why}; start them, wait longer with \
+                     --match-timeout, or do not wait with --readers 0"
+                )
+            })?;
+            strangers.remark_new();
+            std::thread::sleep(MATCH_PERIOD);
+        }
+        if !writer.qos().reliability.is_reliable() {
+            // Best-effort samples from before the readers have matched us would be lost.
+            std::thread::sleep(BEST_EFFORT_SETTLE);
+        }
+        Ok(None)
+    }
+
+    /// Fails once it has taken too long, in the words of `why`.
+    fn go_on(&mut self, matched: usize, why: impl FnOnce(&Self) -> String) -> Result<(), Failure> {
+        if self.interrupt.came() {
             return Err(Failure::Interrupted);
         }
-        if Instant::now() >= deadline {
-            let (found, wanted, seconds) =
-                (writer.matched_readers().len(), options.readers, options.match_timeout.as_secs_f64());
-            let why = strangers.explain();
-            if let Some(around) = lookaround.take(Some(&options.topic)).filter(|_| found == 0) {
-                remark(around.to_text());
-            }
-            return Err(Failure::TimedOut(format!(
-                "{found} of {wanted} readers of topic {:?} matched within {seconds} s; {why}; start them, wait longer with \
-                 --match-timeout, or do not wait with --readers 0",
-                options.topic
-            )));
+        if Instant::now() < self.deadline {
+            self.lookaround.begin_late();
+            return Ok(());
         }
-        strangers.remark_new();
-        lookaround.begin_late();
-        std::thread::sleep(Duration::from_millis(5));
+        let why = why(self);
+        if let Some(around) = self.lookaround.take(Some(self.topic)).filter(|_| matched == 0) {
+            remark(around.to_text());
+        }
+        Err(Failure::TimedOut(why))
     }
-    if !writer.qos().reliability.is_reliable() {
-        // Best-effort samples from before the readers have matched us would be lost.
-        std::thread::sleep(BEST_EFFORT_SETTLE);
-    }
-    Ok(())
 }
 
 /// The end of writing.
@@ -220,17 +277,17 @@ enum Ended {
     Interrupted,
 }
 
-struct Session<'a, T: TextValue> {
+struct Session<'a> {
     options: &'a PublishOptions,
-    writer: DataWriter<T>,
-    /// A value of each instance that was written, by its key hash.
-    instances: HashMap<[u8; 16], T>,
+    writer: DataWriter<Raw>,
+    /// The key of each instance that was written, where the options end them.
+    instances: HashMap<KeyHash, Vec<u8>>,
     written: u64,
 }
 
-impl<T: TextValue + Clone> Session<'_, T> {
+impl Session<'_> {
     /// Writes one value after the other at their times.
-    fn write_all(&mut self, source: &mut Source<T>, interrupt: &Interrupt) -> Result<Ended, Failure> {
+    fn write_all(&mut self, source: &mut Source, interrupt: &Interrupt) -> Result<Ended, Failure> {
         let started = Instant::now();
         let rate = self.options.rate.unwrap_or(if source.is_input() { 0.0 } else { RATE });
         while self.options.count.is_none_or(|count| self.written < count) {
@@ -245,23 +302,22 @@ impl<T: TextValue + Clone> Session<'_, T> {
                 Next::End => return Ok(Ended::Complete),
                 Next::Interrupted => return Ok(Ended::Interrupted),
             };
-            self.writer.write(&value).map_err(Failure::from_cause)?;
+            self.writer.write_serialized(&value.payload).map_err(Failure::from_cause)?;
             self.written += 1;
-            if T::KEYED && (self.options.dispose || self.options.unregister) {
-                let hash = cdr::key_hash(&value).map_err(Failure::from_cause)?;
-                self.instances.insert(hash, value);
+            if let Some((instance, key)) = &value.key {
+                self.instances.entry(*instance).or_insert_with(|| key.clone());
             }
         }
         Ok(Ended::Complete)
     }
 
     fn end_instances(&self) -> Result<(), Failure> {
-        for value in self.instances.values() {
+        for key in self.instances.values() {
             if self.options.dispose {
-                self.writer.dispose(value).map_err(Failure::from_cause)?;
+                self.writer.dispose_serialized(key, None).map_err(Failure::from_cause)?;
             }
             if self.options.unregister {
-                self.writer.unregister(value).map_err(Failure::from_cause)?;
+                self.writer.unregister_serialized(key, None).map_err(Failure::from_cause)?;
             }
         }
         Ok(())
@@ -292,26 +348,69 @@ impl<T: TextValue + Clone> Session<'_, T> {
     }
 }
 
+/// The values of the command line, and how those of standard input become bytes.
+struct EncodedValues {
+    of: ValueType,
+    representation: Representation,
+    /// The options end the instances that were written.
+    ends_instances: bool,
+    given: Vec<Arc<EncodedValue>>,
+}
+
+struct EncodedValue {
+    payload: Vec<u8>,
+    /// The instance and its key, where it is to be ended.
+    key: Option<(KeyHash, Vec<u8>)>,
+}
+
+impl EncodedValues {
+    /// The values of the options as samples of a type.
+    ///
+    /// # Errors
+    /// When one is no value of the type, or has no instance that could be ended.
+    fn new(options: &PublishOptions, of: ValueType, representation: Representation) -> Result<EncodedValues, Failure> {
+        let ends_instances = options.dispose || options.unregister;
+        if ends_instances && !of.is_keyed() {
+            return Err(Failure::Usage(format!(
+                "--dispose and --unregister end instances, and only a type with a key has those, such as --type ShapeType; {} has none",
+                of.name()
+            )));
+        }
+        let mut values = EncodedValues { of, representation, ends_instances, given: Vec::new() };
+        let encoded: Result<_, String> = options.values.iter().map(|text| values.encode(text).map(Arc::new)).collect();
+        values.given = encoded.map_err(Failure::Usage)?;
+        Ok(values)
+    }
+
+    fn encode(&self, text: &str) -> Result<EncodedValue, String> {
+        let refused = |error| format!("{text:?} is no {}: {error}", self.of.name());
+        let value = self.of.parse(text)?;
+        let key = self.ends_instances.then(|| self.of.encode_key(&value, self.representation)).transpose();
+        let key = key.map_err(refused)?;
+        let payload = self.of.encode(value, self.representation).map_err(refused)?;
+        Ok(EncodedValue { payload, key })
+    }
+}
+
 /// The source of the values.
-enum Source<T> {
+enum Source {
     /// The command line, over and over.
-    Given { values: Vec<T>, next: usize },
+    Given { values: EncodedValues, next: usize },
     /// Standard input, a line each, read by a thread so that Ctrl-C is heard meanwhile.
-    Input(Receiver<std::io::Result<String>>),
+    Input { values: EncodedValues, lines: Receiver<std::io::Result<String>> },
 }
 
 /// The next input of a source.
-enum Next<T> {
-    Value(T),
+enum Next {
+    Value(Arc<EncodedValue>),
     End,
     Interrupted,
 }
 
-impl<T: TextValue + Clone> Source<T> {
-    fn new(texts: &[String]) -> Result<Source<T>, Failure> {
-        if !texts.is_empty() {
-            let values: Result<Vec<T>, String> = texts.iter().map(|text| T::parse(text)).collect();
-            return Ok(Source::Given { values: values.map_err(Failure::Usage)?, next: 0 });
+impl Source {
+    fn new(values: EncodedValues) -> Source {
+        if !values.given.is_empty() {
+            return Source::Given { values, next: 0 };
         }
         let (sender, lines) = sync_channel(LINES_AHEAD);
         std::thread::spawn(move || {
@@ -321,26 +420,27 @@ impl<T: TextValue + Clone> Source<T> {
                 }
             }
         });
-        Ok(Source::Input(lines))
+        Source::Input { values, lines }
     }
 
     fn is_input(&self) -> bool {
-        matches!(self, Source::Input(_))
+        matches!(self, Source::Input { .. })
     }
 
-    fn next(&mut self, interrupt: &Interrupt) -> Result<Next<T>, Failure> {
+    fn next(&mut self, interrupt: &Interrupt) -> Result<Next, Failure> {
         match self {
             Source::Given { values, next } => {
-                let value = values[*next % values.len()].clone();
+                let value = Arc::clone(&values.given[*next % values.given.len()]);
                 *next += 1;
                 Ok(Next::Value(value))
             }
-            Source::Input(lines) => loop {
+            Source::Input { values, lines } => loop {
                 match lines.recv_timeout(LOOK_PERIOD) {
                     Ok(line) => {
                         let line =
                             line.map_err(|error| Failure::Failed(format!("standard input cannot be read: {error}")))?;
-                        return T::parse(&line).map(Next::Value).map_err(Failure::Failed);
+                        let value = values.encode(&line).map_err(Failure::Failed)?;
+                        return Ok(Next::Value(Arc::new(value)));
                     }
                     Err(RecvTimeoutError::Disconnected) => return Ok(Next::End),
                     Err(RecvTimeoutError::Timeout) if interrupt.came() => return Ok(Next::Interrupted),
@@ -353,6 +453,8 @@ impl<T: TextValue + Clone> Source<T> {
 
 /// Samples a second where nothing else is asked for.
 const RATE: f64 = 10.0;
+/// Interval at which matched readers are counted.
+const MATCH_PERIOD: Duration = Duration::from_millis(5);
 /// Interval at which a wait checks for Ctrl-C.
 const LOOK_PERIOD: Duration = Duration::from_millis(50);
 /// Time for a best-effort reader to match us after we have matched it.

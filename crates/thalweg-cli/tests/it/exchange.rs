@@ -90,7 +90,8 @@ fn incompatible_qos_is_named_on_both_sides() {
 fn another_type_of_the_same_topic_is_named() {
     let tag = tag();
     let subscriber = Running::start(command(&["sub", "t", "--type", "bytes", "--timeout", "6", "--domain-tag", &tag]));
-    let said = run(&["pub", "t", "x", "--match-timeout", "4", "--domain-tag", &tag]).expect_code(3);
+    let text = ["pub", "t", "x", "--type", "string", "--match-timeout", "4", "--domain-tag", &tag];
+    let said = run(&text).expect_code(3);
     assert!(said.stderr.contains("thalweg::Bytes") && said.stderr.contains("String_"), "{}", said.stderr);
     assert!(subscriber.finish().expect_code(0).stderr.contains("does not match"));
 }

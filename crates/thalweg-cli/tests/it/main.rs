@@ -14,6 +14,7 @@ mod configuration;
 mod contact;
 mod documents;
 mod exchange;
+mod exchange_types;
 mod flows;
 mod gateway;
 mod help;

@@ -236,6 +236,8 @@ const SHOWN_BYTES_MAX: usize = 32;
 
 #[cfg(test)]
 mod tests {
+    use thalweg_types::type_object::describe;
+
     use super::*;
 
     fn of(name: &str) -> ValueType {
@@ -260,6 +262,41 @@ mod tests {
             (Err(error), Err(part)) => assert!(error.contains(part), "{part:?} not in {error:?}"),
             (found, _) => panic!("{text}: {found:?}"),
         }
+    }
+
+    #[derive(thalweg::Topic)]
+    #[topic(name = "std_msgs::msg::dds_::String_", extensibility = "final")]
+    struct DerivedText {
+        data: String,
+    }
+
+    #[derive(thalweg::Topic)]
+    #[topic(name = "thalweg::Bytes", extensibility = "final")]
+    struct DerivedOctets {
+        data: Vec<u8>,
+    }
+
+    #[derive(thalweg::Topic)]
+    #[topic(name = "ShapeType", extensibility = "appendable")]
+    struct DerivedShape {
+        #[topic(key, max_len = 128)]
+        color: String,
+        x: i32,
+        y: i32,
+        shapesize: i32,
+    }
+
+    /// Programs have these types as derived ones, which a reader that compares types has to take for the same.
+    #[test]
+    fn known_types_are_those_that_programs_derive() {
+        fn check<T: thalweg::TopicType>(name: &str) {
+            let derived = describe(&T::description().expect("described")).expect("described").information;
+            let known = describe(&of(name).of).expect("described").information;
+            assert_eq!(known.complete.of, derived.complete.of, "{name}");
+        }
+        check::<DerivedText>("string");
+        check::<DerivedOctets>("bytes");
+        check::<DerivedShape>("ShapeType");
     }
 
     #[test]

@@ -81,7 +81,7 @@ module std_msgs { module msg { module dds_ {
 }; }; };
 @appendable struct ShapeType { @key string<128> color; long x; long y; long shapesize; };
 module thalweg {
-  @final struct Bytes { sequence<octet> data; };
+  @final struct Bytes { sequence<uint8> data; };
   module things {
     @appendable struct Boolean { boolean value; string unit; };
     @appendable struct Integer { int64 value; string unit; };

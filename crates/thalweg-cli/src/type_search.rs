@@ -58,6 +58,8 @@ pub struct SampleTypeSearch<'a> {
     topic: &'a str,
     /// Whose type counts where the user names none.
     side: Side,
+    /// When the command gives up.
+    deadline: Option<Instant>,
     looked: Option<Instant>,
     /// Types that nobody could describe.
     unknown: HashSet<String>,
@@ -70,8 +72,9 @@ impl<'a> SampleTypeSearch<'a> {
         choice: &'a TypeChoice,
         topic: &'a str,
         side: Side,
+        deadline: Option<Instant>,
     ) -> SampleTypeSearch<'a> {
-        SampleTypeSearch { participant, choice, topic, side, looked: None, unknown: HashSet::new() }
+        SampleTypeSearch { participant, choice, topic, side, deadline, looked: None, unknown: HashSet::new() }
     }
 
     /// The type to have from now on, if that is another than `now`; looks five times a second at most, and asks whoever has the type for
@@ -94,7 +97,8 @@ impl<'a> SampleTypeSearch<'a> {
         let unknown = &self.unknown;
         let admits = |name: &str| wanted.map_or_else(|| !unknown.contains(name), |wanted| name == wanted);
         let Some(found) = announced(self.participant, self.topic, side, admits) else { return Ok(None) };
-        match type_of(self.participant, &found, &self.choice.files, ANSWER_PATIENCE) {
+        let rest = self.deadline.map_or(ANSWER_PATIENCE, |deadline| deadline.saturating_duration_since(Instant::now()));
+        match type_of(self.participant, &found, &self.choice.files, rest.min(ANSWER_PATIENCE)) {
             Ok((of, origin)) => {
                 remark(InLine(format_args!("{} of {}, from {origin}", found.type_name, found.name)));
                 ValueType::new(&found.type_name, of).map(Some)
@@ -123,5 +127,6 @@ impl<'a> SampleTypeSearch<'a> {
 const LOOK_PERIOD: Duration = Duration::from_millis(200);
 /// Time that whoever has a type is given to describe it.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(5);
-/// Types that nobody could describe after which no more are looked for, chosen by us: strangers choose their names.
-const UNKNOWN_MAX: usize = 64;
+/// Types that nobody could describe after which no more are asked for, chosen by us: a stranger who announces many and answers nothing
+/// would hold the command up for five seconds each.
+const UNKNOWN_MAX: usize = 8;

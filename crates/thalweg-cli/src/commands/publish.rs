@@ -120,13 +120,14 @@ pub fn run(options: &PublishOptions, interrupt: &Interrupt) -> Result<(), Failur
         bucket.create_on(&participant).map_err(Failure::from_cause)?;
     }
     let topic = spellings(&options.topic).swap_remove(0);
+    let deadline = Instant::now() + options.match_timeout;
     let mut search = Search {
         options,
         interrupt,
         participant: &participant,
         topic: &topic,
-        deadline: Instant::now() + options.match_timeout,
-        types: SampleTypeSearch::new(&participant, &options.of, &topic, Side::Readers),
+        deadline,
+        types: SampleTypeSearch::new(&participant, &options.of, &topic, Side::Readers, Some(deadline)),
         lookaround: Lookaround::new(&participant, &options.survey),
     };
     loop {

@@ -70,15 +70,16 @@ pub fn run(options: &SubscribeOptions, interrupt: &Interrupt) -> Result<(), Fail
     let mut of = options.of.known()?;
     let participant = options.survey.member.participant_with(&profile)?;
     let topic = spellings(&options.topic).swap_remove(0);
+    let deadline = options.timeout.map(|timeout| Instant::now() + timeout);
     let mut subscription = Subscription {
         options,
         interrupt,
         participant: &participant,
         topic: &topic,
         qos,
-        deadline: options.timeout.map(|timeout| Instant::now() + timeout),
+        deadline,
         printed: 0,
-        types: SampleTypeSearch::new(&participant, &options.of, &topic, Side::Writers),
+        types: SampleTypeSearch::new(&participant, &options.of, &topic, Side::Writers, deadline),
         lookaround: Lookaround::new(&participant, &options.survey),
     };
     loop {

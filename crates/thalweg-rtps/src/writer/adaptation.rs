@@ -45,7 +45,7 @@ impl Pace {
             // No path loses so much by itself.
             self.in_vain = CutsInVain::default();
         } else {
-            self.in_vain.note(self.rate, lossy, observed.known, observed.lost.cost);
+            self.in_vain.note(self.rate, lossy, observed.known, observed.lost);
         }
         self.lossy = if lossy { self.lossy + 1 } else { 0 };
         self.unopposed = if late || lossy && !shortens { 0 } else { self.unopposed + 1 };

@@ -46,6 +46,8 @@ enum Phase {
         window: u64,
         /// Rounds in a row that lost most of what was sent.
         drowned: u32,
+        /// All answers of the last round were late.
+        was_late: bool,
     },
     Paced(Pace),
 }
@@ -122,8 +124,8 @@ pub(super) const DATAGRAM: u64 = 2_560;
 const WINDOW_START: u64 = 64 * DATAGRAM;
 /// No window opens further.
 const WINDOW_MAX: u64 = 64 << 20;
-/// A round has at least so much, so that its loss is more than chance.
-const ROUND_MIN: u64 = 16 * DATAGRAM;
+/// A round has at least so many datagrams, so that its loss is more than chance.
+const ROUND_MIN: u64 = 16;
 /// For how long answers must be late before what is sent slows down for it.
 const LATE_MIN: Duration = Duration::from_millis(8);
 /// Answers in a row, each later than the one before, that show a queue.
@@ -155,7 +157,7 @@ impl Congestion {
     /// Nothing is known of the path.
     pub(super) fn new(now: Instant) -> Congestion {
         Congestion {
-            phase: Phase::Open { window: WINDOW_START, drowned: 0 },
+            phase: Phase::Open { window: WINDOW_START, drowned: 0, was_late: false },
             path: Path::new(now),
             round: Round { began: now, ..Round::default() },
             judged: Judged::new(now),
@@ -270,7 +272,9 @@ impl Congestion {
     /// What a round has at least: enough that chance does not acquit a path of its own loss.
     fn round_min(&self) -> u64 {
         let doubted = matches!(&self.phase, Phase::Paced(pace) if pace.doubted.is_some());
-        if doubted { DOUBTED_LOSSES * 1_000 * DATAGRAM / self.background.loss.max(LOSS_MIN) } else { ROUND_MIN }
+        let datagram = self.round.lost.datagram.max(DATAGRAM);
+        let datagrams = if doubted { DOUBTED_LOSSES * 1_000 / self.background.loss.max(LOSS_MIN) } else { ROUND_MIN };
+        datagrams * datagram
     }
 
     /// True when as much as a whole window was lost: where nothing gets through, waiting for answers only adds to it.
@@ -395,13 +399,18 @@ impl Congestion {
         self.background.delay = fade(self.background.delay, observed.latest, observed.elapsed);
         let is_late = self.is_beyond_target(observed.delay);
         match &mut self.phase {
-            Phase::Open { window, drowned } => {
+            Phase::Open { window, drowned, was_late } => {
                 let rate = observed.rate(lossy);
                 *drowned = if observed.share >= LOSS_MOST { *drowned + 1 } else { 0 };
                 // A writer that sends less than it may is not what fills a link, unless that is too much again and again.
-                let is_much = observed.sent >= *window / 2 || observed.lost.cost >= ROUND_MIN * 2;
+                let is_much =
+                    observed.sent >= *window / 2 || observed.lost.cost >= 2 * ROUND_MIN * observed.lost.datagram;
                 let pushes = is_much || *drowned >= DROWNED_MAX;
-                let is_full = lossy || observed.is_late(self.path.base(), self.background.delay);
+                let is_late = observed.is_late(self.path.base(), self.background.delay);
+                // A window that has opened as far as it can was carried until now: once, all may have stood still.
+                let is_known = *window >= observed.window;
+                let is_full = lossy || is_late && (!is_known || *was_late);
+                *was_late = is_late;
                 if pushes && is_full && rate < *RATE_RANGE.end() {
                     self.phase = Phase::Paced(observed.start_pacing(now, rate, self.path.base()));
                     return Change::Slower;
@@ -413,12 +422,12 @@ impl Congestion {
             Phase::Paced(pace) => {
                 if pace.late_in_vain.note(&observed.lateness(is_late)) && !lossy {
                     self.background.delay = foreign(observed.latest);
-                    self.phase = Phase::Open { window: WINDOW_START, drowned: 0 };
+                    self.phase = Phase::Open { window: WINDOW_START, drowned: 0, was_late: false };
                     return Change::Other;
                 }
                 let change = pace.adapt(observed, lossy, self.path.base(), &mut self.background);
                 if pace.rate >= *RATE_RANGE.end() {
-                    self.phase = Phase::Open { window: observed.window.max(WINDOW_START), drowned: 0 };
+                    self.phase = Phase::Open { window: observed.window.max(WINDOW_START), drowned: 0, was_late: false };
                 }
                 change
             }

@@ -12,21 +12,28 @@ pub(super) struct Loss {
     pub cost: u64,
     /// How often something was lost; what one message may have held together counts once.
     pub events: u64,
+    /// Kernel memory of one datagram, of the largest ones: chance loses no less at a time.
+    pub datagram: u64,
 }
 
 impl Loss {
     /// One datagram that costs so much.
     pub(super) fn datagram(cost: u64) -> Loss {
-        Loss { cost, events: u64::from(cost > 0) }
+        Loss { cost, events: u64::from(cost > 0), datagram: cost }
     }
 
     /// Datagrams that were lost one by one.
     pub(super) fn datagrams(count: u64, cost: u64) -> Loss {
-        Loss { cost: count * cost, events: if cost > 0 { count } else { 0 } }
+        Loss {
+            cost: count * cost,
+            events: if cost > 0 { count } else { 0 },
+            datagram: if count > 0 { cost } else { 0 },
+        }
     }
 
     pub(super) fn and(self, other: Loss) -> Loss {
-        Loss { cost: self.cost + other.cost, events: self.events + other.events }
+        let datagram = self.datagram.max(other.datagram);
+        Loss { cost: self.cost + other.cost, events: self.events + other.events, datagram }
     }
 }
 
@@ -65,7 +72,8 @@ impl LostFragments {
 
     /// What that is at the reader.
     pub(super) fn loss(&self) -> Loss {
-        Loss { cost: self.fragments * kernel_cost(usize::from(self.fragment_bytes)), events: self.runs }
+        let datagram = if self.fragments > 0 { kernel_cost(usize::from(self.fragment_bytes)) } else { 0 };
+        Loss { cost: self.fragments * datagram, events: self.runs, datagram }
     }
 }
 
@@ -127,13 +135,13 @@ mod tests {
     #[test]
     fn rounds_long_ago_count_no_more() {
         let mut lately = RunsLately::default();
-        lately.note(1_000, Loss { cost: 100, events: 1 });
+        lately.note(1_000, Loss { cost: 100, events: 1, datagram: 100 });
         assert!(!lately.are_several());
-        lately.note(1_000, Loss { cost: 100, events: 1 });
+        lately.note(1_000, Loss { cost: 100, events: 1, datagram: 100 });
         assert!(lately.are_several());
         assert_eq!((lately.share(), lately.unit()), (100, 100));
         (0..30).for_each(|_| lately.note(1_000, Loss::default()));
-        lately.note(1_000, Loss { cost: 100, events: 1 });
+        lately.note(1_000, Loss { cost: 100, events: 1, datagram: 100 });
         assert!(!lately.are_several(), "{lately:?}");
     }
 }

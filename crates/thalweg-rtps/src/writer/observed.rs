@@ -44,23 +44,18 @@ pub(super) struct Observed {
     pub window: u64,
 }
 
-/// True when a lost `share` of what is `known` is more than a path with so much loss of its own loses, and more than chance makes of that.
-pub(super) fn exceeds(share: u64, known: u64, background: u64) -> bool {
-    let chance = background * (1_000 - background) * DATAGRAM / known.max(DATAGRAM);
+/// True when a lost `share` of what is `known` is more than a path with so much loss of its own loses, and more than chance makes of that
+/// where `unit` is lost at a time: of fewer and larger pieces, it takes a greater share now and then.
+pub(super) fn exceeds(share: u64, known: u64, unit: u64, background: u64) -> bool {
+    let (unit, own) = (unit.max(DATAGRAM), background.max(LOSS_MIN));
+    let chance = own * (1_000 - own) * unit / known.max(unit);
     share > 2 * LOSS_MIN + background + chance.isqrt() * 3
-}
-
-/// The same for losses of so much at a time: of fewer and larger pieces, chance takes a greater share now and then.
-fn exceeds_in_runs(lately: &RunsLately, background: u64) -> bool {
-    let (unit, own) = (lately.unit().max(DATAGRAM), background.max(LOSS_MIN));
-    let chance = own * (1_000 - own) * unit / lately.known.max(unit);
-    lately.share() > 2 * LOSS_MIN + background + chance.isqrt() * 3
 }
 
 impl Observed {
     /// True when more is lost than a path with so much loss of its own loses, and more than chance makes of that.
     pub(super) fn exceeds(&self, background: u64) -> bool {
-        exceeds(self.share, self.known, background)
+        exceeds(self.share, self.known, self.lost.datagram, background)
     }
 
     /// Judges what was lost: true when that is more than a path with so much loss of its own loses.
@@ -71,8 +66,8 @@ impl Observed {
         lately.note(self.known, self.lost);
         let comes_in_runs = self.lost.cost / self.lost.events.max(1) >= RUN_MIN;
         let lossy = match comes_in_runs && self.share < LOSS_MOST {
-            true => lately.are_several() && exceeds_in_runs(lately, background),
-            false => self.lost.cost >= 2 * DATAGRAM && self.exceeds(background),
+            true => lately.are_several() && exceeds(lately.share(), lately.known, lately.unit(), background),
+            false => self.lost.cost >= 2 * self.lost.datagram && self.exceeds(background),
         };
         if lossy {
             *lately = RunsLately::default();

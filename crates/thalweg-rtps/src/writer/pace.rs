@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::congestion::DATAGRAM;
 use super::lateness::LateInVain;
+use super::loss::Loss;
 use super::observed::exceeds;
 use crate::time::Instant;
 
@@ -39,12 +40,12 @@ pub(super) struct CutsInVain {
     pub uncut: Option<u64>,
     /// Kernel memory of which it became known in them whether it arrived, and of what was lost.
     pub known: u64,
-    pub lost: u64,
+    pub lost: Loss,
 }
 
 impl CutsInVain {
     /// Another round is over; `is_lossy` if it lost much.
-    pub(super) fn note(&mut self, rate: u64, is_lossy: bool, known: u64, lost: u64) {
+    pub(super) fn note(&mut self, rate: u64, is_lossy: bool, known: u64, lost: Loss) {
         let uncut = match self.uncut {
             Some(uncut) => uncut,
             None if is_lossy => *self.uncut.insert(rate),
@@ -53,7 +54,7 @@ impl CutsInVain {
         if rate <= uncut / 4 * 3 || rate <= *RATE_RANGE.start() {
             self.rounds += 1;
             self.known += known;
-            self.lost += lost;
+            self.lost = self.lost.and(lost);
         }
         if self.rounds > CUT_ROUNDS_MAX {
             *self = CutsInVain::default();
@@ -63,8 +64,8 @@ impl CutsInVain {
     /// What was lost of what was sent at the lower rates, in thousandths, if that is more than chance and a loss of `background` make:
     /// sending less does not help.
     pub(super) fn loss(&self, background: u64) -> Option<u64> {
-        let share = self.lost * 1_000 / self.known.max(1);
-        (self.rounds >= VAIN_MAX && exceeds(share, self.known, background)).then_some(share)
+        let share = self.lost.cost * 1_000 / self.known.max(1);
+        (self.rounds >= VAIN_MAX && exceeds(share, self.known, self.lost.datagram, background)).then_some(share)
     }
 }
 
@@ -215,17 +216,21 @@ mod tests {
 
     const ROUND: u64 = 20 * DATAGRAM;
 
+    fn lost(datagrams: u64) -> Loss {
+        Loss::datagrams(datagrams, DATAGRAM)
+    }
+
     #[test]
     fn what_is_lost_at_lower_rates_is_judged_together() {
         let mut cuts = CutsInVain::default();
-        cuts.note(900_000, false, ROUND, ROUND / 10);
+        cuts.note(900_000, false, ROUND, lost(2));
         assert_eq!(cuts.uncut, None);
-        cuts.note(900_000, true, ROUND, ROUND / 2);
-        cuts.note(700_000, true, ROUND, ROUND / 4);
+        cuts.note(900_000, true, ROUND, lost(10));
+        cuts.note(700_000, true, ROUND, lost(5));
         assert_eq!((cuts.uncut, cuts.rounds), (Some(900_000), 0), "hardly less was sent");
-        for lost in [ROUND / 2, 0] {
+        for count in [10, 0] {
             assert_eq!(cuts.loss(0), None);
-            cuts.note(600_000, lost > 0, ROUND, lost);
+            cuts.note(600_000, count > 0, ROUND, lost(count));
         }
         assert_eq!(cuts.loss(0), Some(250));
         assert_eq!(cuts.loss(150), None, "of 40 datagrams 10 may be lost by chance");
@@ -234,11 +239,11 @@ mod tests {
     #[test]
     fn a_loss_that_went_away_with_the_rate_is_forgotten() {
         let mut cuts = CutsInVain::default();
-        cuts.note(900_000, true, ROUND, ROUND / 2);
-        (0..CUT_ROUNDS_MAX).for_each(|_| cuts.note(400_000, false, ROUND, 0));
+        cuts.note(900_000, true, ROUND, lost(10));
+        (0..CUT_ROUNDS_MAX).for_each(|_| cuts.note(400_000, false, ROUND, lost(0)));
         assert_eq!(cuts.loss(0), None);
         assert_eq!(cuts.uncut, Some(900_000));
-        cuts.note(400_000, false, ROUND, 0);
+        cuts.note(400_000, false, ROUND, lost(0));
         assert_eq!(cuts.uncut, None);
     }
 
@@ -246,7 +251,7 @@ mod tests {
     fn where_no_less_can_be_sent_every_round_counts() {
         let mut cuts = CutsInVain::default();
         let lowest = *RATE_RANGE.start();
-        (0..VAIN_MAX).for_each(|_| cuts.note(lowest, true, ROUND, ROUND / 4));
+        (0..VAIN_MAX).for_each(|_| cuts.note(lowest, true, ROUND, lost(5)));
         assert_eq!(cuts.loss(0), Some(250));
     }
 

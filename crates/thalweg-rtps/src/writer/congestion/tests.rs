@@ -15,6 +15,45 @@ fn first_window(answers: [u64; 4]) -> Congestion {
     path
 }
 
+/// A path whose window has opened as far as the reader's socket lets it, and then rounds of which all answers took so many milliseconds.
+fn opened_window(answers: &[u64]) -> Congestion {
+    let (mut path, mut sent, mut now) = (Congestion::new(Instant::ZERO), 0, Instant::ZERO);
+    let quick = [1; 12];
+    for millis in quick.iter().chain(answers) {
+        let took = Duration::from_millis(*millis);
+        sent += path.window();
+        now += took;
+        let (reached, busy_since) = (Some(sent), (Instant::ZERO, 0));
+        let answered = Answered { sent, busy_since, reached, took: Some(took), repaired: None, window: 1 << 22 };
+        path.handle_answer(now, &answered, Duration::ZERO);
+    }
+    path
+}
+
+#[test]
+fn a_moment_in_which_all_stood_still_is_no_full_link() {
+    assert_eq!(opened_window(&[]).window(), 1 << 22);
+    assert!(!opened_window(&[20]).is_paced());
+    assert!(!opened_window(&[20, 1, 1, 20]).is_paced());
+    assert!(opened_window(&[20, 20]).is_paced(), "what stays late has a reason that stays");
+}
+
+#[test]
+fn of_few_large_datagrams_chance_takes_a_greater_share() {
+    const LARGE: u64 = 4 * DATAGRAM;
+    let paced_by = |lost: u64, datagram: u64| {
+        let mut path = Congestion::new(Instant::ZERO);
+        path.note_loss(Loss::datagrams(lost, datagram));
+        let (sent, busy_since) = (WINDOW_START, (Instant::ZERO, 0));
+        let answered = Answered { sent, busy_since, reached: Some(sent), took: None, repaired: None, window: 1 << 22 };
+        path.handle_answer(Instant::from_nanos(5_000_000), &answered, Duration::ZERO);
+        path.is_paced()
+    };
+    assert!(!paced_by(2, LARGE), "of sixteen");
+    assert!(paced_by(8, DATAGRAM), "as much, of sixty-four");
+    assert!(paced_by(4, LARGE));
+}
+
 #[test]
 fn answers_of_a_burst_that_come_later_and_later_tell_what_a_link_carries() {
     let mut path = first_window([10_000, 20_000, 30_000, 40_000]);
@@ -40,7 +79,7 @@ fn small_round(path: &mut Congestion, round: u64, millis: u64, lost: u64, assume
 fn a_window_that_is_lost_as_a_whole_ends_its_round_at_once() {
     for (lost, change) in [(WINDOW_START - DATAGRAM, Change::Nothing), (WINDOW_START, Change::Slower)] {
         let mut path = Congestion::new(Instant::ZERO);
-        path.note_loss(Loss { cost: lost, events: 2 });
+        path.note_loss(Loss { cost: lost, events: 2, datagram: DATAGRAM });
         let (sent, busy_since) = (WINDOW_START, (Instant::ZERO, 0));
         let answered = Answered { sent, busy_since, reached: None, took: None, repaired: None, window: 1 << 22 };
         assert_eq!(path.handle_answer(Instant::from_nanos(5_000_000), &answered, Duration::ZERO), change);
@@ -108,7 +147,7 @@ fn a_busy_reader_is_no_link() {
 fn loses_runs(runs: impl IntoIterator<Item = u64>) -> bool {
     let mut path = Congestion::new(Instant::ZERO);
     for (round, runs) in (1..).zip(runs) {
-        path.note_loss(Loss { cost: runs * 44 * DATAGRAM, events: runs });
+        path.note_loss(Loss { cost: runs * 44 * DATAGRAM, events: runs, datagram: DATAGRAM });
         let sent = round * 400 * DATAGRAM;
         let answered = Answered {
             sent,

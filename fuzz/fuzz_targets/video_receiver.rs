@@ -98,7 +98,7 @@ impl World {
         assert!(pictures <= PICTURES_MAX, "{pictures} frames at once");
         while let Some(items) = self.receiver.poll_nack(self.now) {
             assert!((1..=NACK_ITEMS_MAX).contains(&items.len()));
-            self.sender.handle_nack(items.iter().flat_map(|item| item.sequences()));
+            self.sender.handle_nack(self.now, items.iter().flat_map(|item| item.sequences()));
         }
         assert!(self.receiver.poll_timeout() > self.now, "nothing is due that was not given out");
         let counters = self.receiver.counters();

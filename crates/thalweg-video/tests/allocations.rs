@@ -74,7 +74,7 @@ impl Pair {
             while let Some(items) = self.receiver.poll_nack(self.now) {
                 self.requests.extend(items.iter().flat_map(|item| item.sequences()));
             }
-            self.sender.handle_nack(self.requests.iter().copied());
+            self.sender.handle_nack(self.now, self.requests.iter().copied());
             while let Some(picture) = self.receiver.poll_frame(self.now) {
                 *(if picture.is_complete() { &mut self.complete } else { &mut self.concealed }) += 1;
             }

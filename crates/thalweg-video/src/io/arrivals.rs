@@ -53,7 +53,8 @@ impl Arrivals {
         let mut is_stream = false;
         for (protocol, datagram) in arrival.datagrams() {
             if protocol == Protocol::Control {
-                let departed = control(arrival.path, arrival.message.source, self.now, datagram);
+                // Reports are read now and then: round trips are reckoned from when they came.
+                let departed = control(arrival.path, arrival.message.source, arrival.message.arrived, datagram);
                 departed.into_iter().for_each(|ssrc| self.receiver.handle_departure(ssrc));
                 continue;
             }
@@ -220,6 +221,26 @@ mod tests {
             let jitter = hear_frames(field_ticks, false).jitter_schedule;
             assert!(jitter < Duration::from_micros(1), "{jitter:?} with fields {field_ticks} ticks apart");
         }
+    }
+
+    #[test]
+    fn reports_that_are_read_late_have_come_at_their_time() {
+        let format = VideoFormat::new(PixelFormat::Yuv422Bits8, (8, 48), FrameRate::PAL, Scan::Progressive).unwrap();
+        let mut arrivals = Arrivals::new(ReceiverConfig::new(format)).unwrap();
+        let source = "192.0.2.1:5005".parse().unwrap();
+        let mut told = Vec::new();
+        for (protocol, millis) in [(Protocol::Media, 30), (Protocol::Control, 14)] {
+            let bytes = &[0_u8; 8];
+            let arrived = Instant::from_nanos(millis * 1_000_000);
+            let message =
+                StreamArrival { bytes, segment_bytes: 8, source, destination: None, kernel_drops: 0, arrived };
+            let arrival = MediaArrival { path: 0, protocol: Some(protocol), message };
+            arrivals.handle_message(&arrival, |_, _, at, _| {
+                told.push(at.as_nanos() / 1_000_000);
+                None
+            });
+        }
+        assert_eq!(told, [14]);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use thalweg_transport::clock;
 use thalweg_transport::stream::StreamScratch;
 
 use super::options::random_words;
-use super::socket::MediaSocket;
+use super::socket::{ControlPort, MediaArrival, MediaSocket};
 use crate::rtcp::{LocalStreams, NackEntry, NtpTime, RtcpConfig, RtcpEvent, RtcpPeer, RtcpSession, WallClock};
 use crate::rtp::RtpPacket;
 use crate::sender::Resend;
@@ -141,6 +141,16 @@ impl Control {
         self.session.handle_media_source(ssrc, control);
     }
 
+    /// Notes whose media came. Until the sender reports, its port of RTCP is taken to be the one beside that of its packets.
+    pub(super) fn note_source(&mut self, port: ControlPort, ssrc: Option<u32>, arrival: &MediaArrival<'_>) {
+        let Some(ssrc) = ssrc else { return };
+        self.session.handle_rtp_source(ssrc, arrival.message.source);
+        let rule = if port == ControlPort::Multiplexed { ControlPort::Multiplexed } else { ControlPort::Next };
+        if let Ok(address) = rule.beside(arrival.message.source) {
+            self.handle_media_source(arrival.path, ssrc, address);
+        }
+    }
+
     /// Whether a sender whose last packet came at `heard` is gone without a farewell: neither packets nor reports of it came for
     /// [`RtcpConfig::peer_timeout`] (RFC 3550 §6.3.5).
     pub(super) fn is_silent(&self, now: Instant, ssrc: u32, heard: Instant) -> bool {
@@ -150,11 +160,6 @@ impl Control {
     /// The participant with an SSRC.
     pub(super) fn peer(&self, ssrc: u32) -> Option<&RtcpPeer> {
         self.session.peer(ssrc)
-    }
-
-    /// Notes which stream comes from `from`: with our number it is another participant's.
-    pub(super) fn handle_rtp_source(&mut self, ssrc: u32, from: SocketAddr) {
-        self.session.handle_rtp_source(ssrc, from);
     }
 
     /// Notes an RTP packet that came to a sender: one under a number of ours is another participant's, or comes back to us.

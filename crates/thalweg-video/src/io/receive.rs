@@ -164,6 +164,8 @@ struct Receiving<'options> {
     receiver: MediaReceiver,
     /// How long arrivals are gathered: as `options` say, and no longer than the receive buffers allow.
     gathering: Duration,
+    /// When requests were last thought of.
+    asked: Instant,
     control: Control,
     /// To the sink.
     pictures: SyncSender<ReceivedPicture>,
@@ -236,7 +238,19 @@ impl<'options> Receiving<'options> {
         let sink_failed = Arc::default();
         let smallest = paths.iter().map(|path| path.media().receive_buffer_bytes()).min().unwrap_or_default();
         let gathering = options.gathering_within(smallest);
-        Ok(Receiving { options, arrivals, paths, receiver, gathering, control, pictures, sink_failed, tally, seconds })
+        Ok(Receiving {
+            options,
+            arrivals,
+            paths,
+            receiver,
+            gathering,
+            asked: now,
+            control,
+            pictures,
+            sink_failed,
+            tally,
+            seconds,
+        })
     }
 
     fn run(mut self, stop: &AtomicBool) -> Result<ReceiveReport, ReceiveError> {
@@ -257,6 +271,7 @@ impl<'options> Receiving<'options> {
             }
             turn = self.hear(turn);
             self.present(clock::now());
+            self.ask(clock::now(), turn);
             self.report_due(clock::now());
         }
         Ok(self.finish())
@@ -273,7 +288,7 @@ impl<'options> Receiving<'options> {
             {
                 begin(tally, &arrival);
                 tally.heard = tally.heard.max(arrival.message.arrived);
-                note_source(control, options.control, arrivals.ssrc(), &arrival);
+                control.note_source(options.control, arrivals.ssrc(), &arrival);
             }
         };
         let is_more = if turn == Turn::Gather { receiver.receive_untold(handle) } else { receiver.receive(handle) };
@@ -333,13 +348,21 @@ impl<'options> Receiving<'options> {
         self.tally.left.map_or(self.tally.ends, |(_, last)| last.min(self.tally.ends))
     }
 
-    /// Gives frames whose time has come to the sink, and asks for what is missing.
+    /// Gives frames whose time has come to the sink.
     fn present(&mut self, now: Instant) {
         while let Some(picture) = self.arrivals.poll_frame(now) {
             self.tally.late_max = self.tally.late_max.max(now.since(picture.deadline));
             self.give(picture);
         }
-        let Receiving { arrivals, control, paths, .. } = self;
+    }
+
+    /// Asks for what is missing, after all that is queued was read where that does not take long: it may be there.
+    fn ask(&mut self, now: Instant, turn: Turn) {
+        let Receiving { arrivals, control, paths, asked, .. } = self;
+        if turn == Turn::Go && now < *asked + ASK_DELAY {
+            return;
+        }
+        *asked = now;
         let Some(ssrc) = arrivals.ssrc() else { return };
         arrivals.poll_nacks(now, |items| {
             let entry = |item: &NackItem| NackEntry { first: item.packet, following: item.following };
@@ -448,16 +471,6 @@ fn count_presented(tally: &mut Tally) {
     }
 }
 
-/// Notes whose media came. Until the sender reports, its port of RTCP is taken to be the one beside that of its packets.
-pub(super) fn note_source(control: &mut Control, port: ControlPort, ssrc: Option<u32>, arrival: &MediaArrival<'_>) {
-    let Some(ssrc) = ssrc else { return };
-    control.handle_rtp_source(ssrc, arrival.message.source);
-    let rule = if port == ControlPort::Multiplexed { ControlPort::Multiplexed } else { ControlPort::Next };
-    if let Ok(address) = rule.beside(arrival.message.source) {
-        control.handle_media_source(arrival.path, ssrc, address);
-    }
-}
-
 /// Why a stream was not received to its end.
 #[derive(Debug)]
 pub enum ReceiveError {
@@ -489,5 +502,7 @@ impl std::error::Error for ReceiveError {
     }
 }
 
+/// How long requests wait at most while what came is read.
+const ASK_DELAY: Duration = Duration::from_millis(2);
 /// Pictures that wait for the sink.
 const PICTURES_MAX: usize = 2;

@@ -341,8 +341,8 @@ impl<'options> Sending<'options> {
 
     fn handle_event(&mut self, event: &RtcpEvent) {
         match event {
-            RtcpEvent::Nack { entries, .. } => {
-                self.sender.handle_nack(entries.iter().flat_map(|entry| entry.sequence_numbers()));
+            RtcpEvent::Nack { arrived, entries, .. } => {
+                self.sender.handle_nack(*arrived, entries.iter().flat_map(|entry| entry.sequence_numbers()));
             }
             RtcpEvent::Report { from, block } => {
                 let jitter = Duration::from_nanos(u64::from(block.jitter) * 100_000 / 9);

@@ -13,7 +13,7 @@ use thalweg_transport::stream::{ReceiveCounts, StreamOptions};
 use super::control::{Control, ControlPeer};
 use super::options::{Farewell, TOOL, random_words};
 use super::pace::hear_before;
-use super::receive::{ReceiveError, note_source, open_sockets};
+use super::receive::{ReceiveError, open_sockets};
 use super::send::STOP_DELAY;
 use super::socket::{ControlPort, MediaArrival, MediaReceiver, MediaSocket, Protocol};
 use crate::audio::{AudioCounters, AudioReceiver, AudioReceiverConfig, SAMPLE_RATE_HZ};
@@ -233,7 +233,7 @@ impl SoundReceiving<'_> {
                 let packets = audio.counters().packets;
                 // What is no sound is counted.
                 if audio.handle_datagram(message.arrived, datagram).is_ok() {
-                    note_source(control, options.control, audio.received().map(|stream| stream.ssrc), &arrival);
+                    control.note_source(options.control, audio.received().map(|stream| stream.ssrc), &arrival);
                 }
                 if audio.counters().packets > packets {
                     *heard = message.arrived.max(*heard);

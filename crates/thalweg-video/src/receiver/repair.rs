@@ -11,11 +11,11 @@ use super::sequence::SequenceWindow;
 const MISSING_MAX: usize = 8192;
 /// Entries of a list of missing packets at most: one RTCP packet of about 1 KB.
 pub const NACK_ITEMS_MAX: usize = 256;
-/// The shortest time between two requests for one packet; it doubles with each one, since a sender that was not scheduled
-/// answers every request once it is.
-const ASK_AGAIN_MIN: Duration = Duration::from_micros(250);
-/// How often that time doubles: to 8 ms.
-const MIN_DOUBLINGS_MAX: u32 = 5;
+/// The shortest time between two requests for one packet: a paced sender hears them between its batches, and whoever gathers
+/// arrivals reads the answer as late. It doubles with each one, since an end that is not scheduled answers none.
+const ASK_AGAIN_MIN: Duration = Duration::from_millis(1);
+/// How often that time doubles: to 4 ms.
+const MIN_DOUBLINGS_MAX: u32 = 2;
 /// The time before a second request while no round trip is known; it doubles with each one.
 const ASK_AGAIN_UNKNOWN: Duration = Duration::from_millis(5);
 /// How often that time doubles.
@@ -288,8 +288,8 @@ mod tests {
         let (mut window, mut repairs) = missing(&[3, 4, 20, 50]);
         repairs.handle_round_trip(Duration::from_millis(2));
         let all = vec![3, 4, 20, 50];
-        let expect = [1500, 4000, 6500, 9000].map(|time| (time, all.clone()));
-        assert_eq!(lists(&mut window, &mut repairs, 11_200, 100_000), expect, "until an answer would be too late");
+        let expect = [1500, 4000, 6500, 10_500].map(|time| (time, all.clone()));
+        assert_eq!(lists(&mut window, &mut repairs, 13_200, 100_000), expect, "until an answer would be too late");
         assert_eq!(repairs.counters, RepairCounters { lists: 4, requests: 16, given_up: 4 });
         assert_eq!(repairs.due(&window), Instant::NEVER);
     }
@@ -299,7 +299,7 @@ mod tests {
         let (mut window, mut repairs) = missing(&[9]);
         repairs.handle_round_trip(Duration::from_micros(100));
         let times: Vec<u64> = lists(&mut window, &mut repairs, 999_000, 30_000).iter().map(|list| list.0).collect();
-        assert_eq!(times, [1500, 1750, 2250, 3250, 5250, 9250, 17_250, 25_250]);
+        assert_eq!(times, [1500, 2500, 4500, 8500, 12_500, 16_500, 20_500, 24_500, 28_500]);
     }
 
     #[test]

@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use thalweg_base::time::Instant;
+
 use super::clock::{MediaClock, NtpTime};
 use super::losses::ReceivedStream;
 use super::packet::{NackEntry, ReportBlock, SenderInfo};
@@ -98,6 +100,8 @@ pub enum RtcpEvent {
     },
     /// A receiver asks for packets of our stream.
     Nack {
+        /// When its request came.
+        arrived: Instant,
         /// Who asks.
         from: u32,
         /// What it asks for, at most [`NACK_ENTRIES_MAX`](super::NACK_ENTRIES_MAX).

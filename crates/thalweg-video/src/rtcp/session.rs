@@ -271,7 +271,7 @@ impl RtcpSession {
             }
             RtcpPacket::Nack { sender, media, entries } => {
                 if self.speaker(now, from, sender, names).is_some() && media == self.identity.ssrc {
-                    self.push(RtcpEvent::Nack { from: sender, entries: entries.collect() });
+                    self.push(RtcpEvent::Nack { arrived: now, from: sender, entries: entries.collect() });
                 }
             }
             RtcpPacket::Other { .. } => {}

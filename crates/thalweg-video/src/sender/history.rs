@@ -3,6 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use thalweg_base::time::Instant;
+
 /// Frames kept after they were sent, beside the one that is being sent: a receiver presents a frame two frame times
 /// after its beginning and asks for nothing afterwards.
 pub const FRAMES_KEPT: usize = 3;
@@ -15,13 +17,13 @@ pub(super) struct SentFrame {
     pub(super) timestamps: [u32; 2],
     /// Packets given out so far.
     pub(super) packets_sent: u32,
-    /// A bit for each packet that waits to be sent again.
-    pending: Vec<u64>,
+    /// When each packet was last sent again: [`Instant::ZERO`] for never, [`Instant::NEVER`] while it waits.
+    again: Vec<Instant>,
 }
 
 impl SentFrame {
     pub(super) fn new(octets: Arc<[u8]>, first_sequence: u32, timestamps: [u32; 2]) -> SentFrame {
-        SentFrame { octets, first_sequence, timestamps, packets_sent: 0, pending: Vec::new() }
+        SentFrame { octets, first_sequence, timestamps, packets_sent: 0, again: Vec::new() }
     }
 
     /// The number of packet `packet` of the frame.
@@ -30,16 +32,19 @@ impl SentFrame {
         self.first_sequence.wrapping_add(packet as u32)
     }
 
-    /// Marks a packet as waiting; false if it waits already.
-    pub(super) fn mark_pending(&mut self, packet: usize) -> bool {
-        let (word, bit) = (&mut self.pending[packet / 64], 1 << (packet % 64));
-        let is_new = *word & bit == 0;
-        *word |= bit;
+    /// Marks a packet as waiting; false if it waits already, or was sent again after whoever asked at `asked` did so.
+    pub(super) fn mark_pending(&mut self, packet: usize, asked: Instant) -> bool {
+        let again = &mut self.again[packet];
+        let is_new = asked >= *again;
+        if is_new {
+            *again = Instant::NEVER;
+        }
         is_new
     }
 
-    pub(super) fn clear_pending(&mut self, packet: usize) {
-        self.pending[packet / 64] &= !(1 << (packet % 64));
+    /// Notes that a packet is sent again now.
+    pub(super) fn mark_sent(&mut self, packet: usize, now: Instant) {
+        self.again[packet] = now;
     }
 }
 
@@ -58,9 +63,9 @@ impl SentFrames {
     /// Adds the newest frame and lets go of the oldest.
     pub(super) fn push(&mut self, mut frame: SentFrame) {
         let oldest = if self.frames.len() > FRAMES_KEPT { self.frames.pop_front() } else { None };
-        frame.pending = oldest.map(|oldest| oldest.pending).unwrap_or_default();
-        frame.pending.clear();
-        frame.pending.resize(self.frame_packets.div_ceil(64), 0);
+        frame.again = oldest.map(|oldest| oldest.again).unwrap_or_default();
+        frame.again.clear();
+        frame.again.resize(self.frame_packets, Instant::ZERO);
         self.frames.push_back(frame);
     }
 

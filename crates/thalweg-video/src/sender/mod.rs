@@ -105,7 +105,7 @@ pub struct SenderCounters {
     pub payload_octets_resent: u64,
     /// Packets asked for that were sent too long ago, or never.
     pub requests_unknown: u64,
-    /// Packets asked for again before they were sent again, or beyond [`RESEND_QUEUE_MAX`].
+    /// Packets asked for before they were last sent again, or beyond [`RESEND_QUEUE_MAX`].
     pub requests_refused: u64,
 }
 
@@ -303,14 +303,16 @@ impl VideoSender {
         Ok(self.timestamp(index, Field::First))
     }
 
-    /// Takes the numbers of packets that a receiver asks for again (RFC 4585 §6.2.1); they are sent again within the
-    /// limit of [`Resend`] if their frames are kept.
-    pub fn handle_nack(&mut self, sequences: impl IntoIterator<Item = u16>) {
+    /// Takes the numbers of packets that a receiver asks for again (RFC 4585 §6.2.1), in a request that came at `arrived`; they are
+    /// sent again within the limit of [`Resend`] if their frames are kept. A sender that stood still finds several requests for a
+    /// packet: what it has sent again since they came is the answer to them all.
+    pub fn handle_nack(&mut self, arrived: Instant, sequences: impl IntoIterator<Item = u16>) {
         // A NACK has 16 bits: the newest packet that ends in them is meant.
         let newest = self.next_sequence.wrapping_sub(1);
         for sequence in sequences {
             let back = (newest as u16).wrapping_sub(sequence);
-            self.resends.push(newest.wrapping_sub(u32::from(back)), &mut self.frames, &mut self.counters);
+            let sequence = newest.wrapping_sub(u32::from(back));
+            self.resends.push(arrived, sequence, &mut self.frames, &mut self.counters);
         }
     }
 

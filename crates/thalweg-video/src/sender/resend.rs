@@ -9,8 +9,7 @@ use super::history::{FRAMES_KEPT, SentFrame, SentFrames};
 use super::{BATCH_OCTETS_MAX, SenderCounters};
 use crate::rfc4175::PacketPlan;
 
-/// Packets that wait to be sent again, at most: more than a tenth of a frame of 4K in small packets, which is what the
-/// limit on the rate lets pass in a frame time.
+/// Packets that wait to be sent again, at most: more than a tenth of a frame of 4K in small packets, which is what a frame earns.
 pub const RESEND_QUEUE_MAX: usize = 2048;
 /// Repeated packets that leave together at most: as many as a "wide" sender's regular ones (ST 2110-21).
 const RESEND_BATCH_MAX: usize = 16;
@@ -18,13 +17,16 @@ const RESEND_BATCH_MAX: usize = 16;
 const RESEND_BURST_BATCHES: u64 = 2;
 /// The part of the stream's octets that repetitions may add: one in this many.
 const RESEND_DIVISOR: u64 = 10;
+/// How fast they may add them, as a part of the stream's rate: one in this many. After a pause of either end or of the network many
+/// are asked for at once, and a tenth of the rate would take longer than they are of use.
+const RESEND_RATE_DIVISOR: u64 = 4;
 /// Frames whose tenth may be saved up for repetitions: those that are kept.
 const SAVED_FRAMES_MAX: u64 = FRAMES_KEPT as u64 + 1;
 /// Octets before the payload of a repetition: its original number (RFC 4588 §4).
 const ORIGINAL_NUMBER_OCTETS: usize = 2;
 
-/// How packets are sent again that a receiver asked for (RFC 4585). Repetitions add at most a tenth to the stream's rate, and to
-/// what was sent: requests that go on while the stream pauses are not answered for long.
+/// How packets are sent again that a receiver asked for (RFC 4585). Repetitions add at most a tenth to what was sent, and at most a
+/// quarter to its rate: requests that go on while the stream pauses are not answered for long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Resend {
     /// Not at all; requests are counted.
@@ -73,11 +75,11 @@ pub(super) struct Resends {
     allowance: Allowance,
 }
 
-/// What repetitions may still add, in tenths of octets: each octet of the stream earns one.
+/// What repetitions may still add, in tenths of octets: each octet of the stream earns one. Negative after a batch that added more.
 #[derive(Debug)]
 struct Allowance {
-    tenths: u64,
-    tenths_max: u64,
+    tenths: i64,
+    tenths_max: i64,
 }
 
 impl Resends {
@@ -89,7 +91,7 @@ impl Resends {
     pub(super) fn new(plan: &PacketPlan, resend: Resend) -> Resends {
         let frame_octets = plan.frame_datagram_octets() as u64;
         let octets_per_second = frame_octets as f64 * plan.format().rate().hertz();
-        let octet_nanos = 1e9 * RESEND_DIVISOR as f64 / octets_per_second;
+        let octet_nanos = 1e9 * RESEND_RATE_DIVISOR as f64 / octets_per_second;
         let batch_octets = u64::from(plan.datagram_octets_max()) * RESEND_BATCH_MAX as u64;
         let tolerance = batch_octets * (RESEND_BURST_BATCHES - 1);
         let queue = if resend == Resend::Never { VecDeque::new() } else { VecDeque::with_capacity(RESEND_QUEUE_MAX) };
@@ -99,24 +101,32 @@ impl Resends {
         };
         let tolerance = Duration::from_nanos((tolerance as f64 * octet_nanos) as u64);
         let burst = batch_octets * RESEND_BURST_BATCHES * RESEND_DIVISOR;
-        let allowance = Allowance { tenths: burst, tenths_max: burst.max(frame_octets * SAVED_FRAMES_MAX) };
+        // A frame has at most FRAME_OCTETS_MAX octets.
+        let [burst, saved] = [burst, frame_octets * SAVED_FRAMES_MAX].map(|tenths| tenths as i64);
+        let allowance = Allowance { tenths: burst, tenths_max: burst.max(saved) };
         Resends { resend, queue, next_sequence, octet_nanos, tolerance, busy_until: Instant::ZERO, allowance }
     }
 
     /// Notes that the stream sent so many octets.
     pub(super) fn note_stream(&mut self, octets: u64) {
-        self.allowance.tenths = self.allowance.tenths.saturating_add(octets).min(self.allowance.tenths_max);
+        self.allowance.tenths = self.allowance.tenths.saturating_add_unsigned(octets).min(self.allowance.tenths_max);
     }
 
-    /// Takes a request for one packet.
-    pub(super) fn push(&mut self, sequence: u32, frames: &mut SentFrames, counters: &mut SenderCounters) {
+    /// Takes a request for one packet that came at `asked`.
+    pub(super) fn push(
+        &mut self,
+        asked: Instant,
+        sequence: u32,
+        frames: &mut SentFrames,
+        counters: &mut SenderCounters,
+    ) {
         let Some((frame, packet)) = frames.find(sequence) else {
             counters.requests_unknown += 1;
             return;
         };
         let is_taken = self.resend != Resend::Never
             && self.queue.len() < RESEND_QUEUE_MAX
-            && frames.get_mut(frame).mark_pending(packet);
+            && frames.get_mut(frame).mark_pending(packet, asked);
         if is_taken {
             self.queue.push_back(sequence);
         } else {
@@ -156,14 +166,14 @@ impl Resends {
                 break;
             }
             self.queue.pop_front();
-            frames.get_mut(index).clear_pending(packet);
+            frames.get_mut(index).mark_sent(packet, now);
             each(frames.get(index), packet, self.next_sequence);
             self.next_sequence = self.next_sequence.wrapping_add(1);
             taken = Some((index, size));
             count += 1;
             octets += datagram_octets;
         }
-        self.allowance.tenths = self.allowance.tenths.saturating_sub(octets as u64 * RESEND_DIVISOR);
+        self.allowance.tenths = self.allowance.tenths.saturating_sub_unsigned(octets as u64 * RESEND_DIVISOR);
         let cost = Duration::from_nanos((octets as f64 * self.octet_nanos) as u64);
         self.busy_until = self.busy_until.max(now) + cost;
         taken.expect("a repetition is due").0

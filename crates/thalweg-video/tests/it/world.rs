@@ -292,7 +292,7 @@ impl World {
 
     fn deliver(&mut self, traffic: Traffic) {
         match traffic {
-            Traffic::Nack(numbers) => self.sender.handle_nack(numbers),
+            Traffic::Nack(numbers) => self.sender.handle_nack(self.now, numbers),
             Traffic::Media(..) if self.attendance.missed > 0 => self.attendance.missed -= 1,
             Traffic::Media(path, datagram) => {
                 self.attendance.begun = self.attendance.begun.or(Some(self.now));

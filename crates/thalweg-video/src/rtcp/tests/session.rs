@@ -209,7 +209,7 @@ fn a_nack_is_a_full_compound_for_one_stream() {
     sender.handle_datagram(at(5), address(6005), &out).unwrap();
     assert_eq!(
         events(&mut sender),
-        [RtcpEvent::Joined { ssrc: 2 }, RtcpEvent::Nack { from: 2, entries: entries.to_vec() }]
+        [RtcpEvent::Joined { ssrc: 2 }, RtcpEvent::Nack { arrived: at(5), from: 2, entries: entries.to_vec() }]
     );
     out.clear();
     receiver.create_nack(99, &entries, &mut out);

@@ -8,7 +8,8 @@ use thalweg_transport::stream::{KernelJoining, ReceiveCounts, StreamOptions};
 use thalweg_transport::{clock, thread};
 
 use super::options::ReceiveOptions;
-use super::receive::{ReceiveError, open_paths};
+use super::receive::open_paths;
+use super::receive_error::ReceiveError;
 use super::send::{STOP_DELAY, TIMER_SLACK};
 use super::socket::{MediaReceiver, Protocol};
 use crate::analysis::{StreamAnalyser, StreamAnalysis};

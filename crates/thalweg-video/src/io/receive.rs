@@ -1,11 +1,11 @@
 //! The driver of a receiver: what arrives becomes frames for a sink, and the sender hears reports and requests.
 
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
-use std::{fmt, io};
 
 use thalweg_base::time::Instant;
 use thalweg_host::{HostFiles, Layers};
@@ -15,14 +15,13 @@ use thalweg_transport::{clock, thread};
 use super::arrivals::Arrivals;
 use super::control::{Control, ControlPeer};
 use super::options::{Farewell, ReceiveOptions};
+use super::receive_error::ReceiveError;
 use super::send::{CLOCK_HZ, SECONDS_MAX, STOP_DELAY, TIMER_SLACK};
 use super::socket::{ControlPort, MediaArrival, MediaOptions, MediaReceiver, MediaSocket};
 use super::sound_receive::PictureTime;
 use super::windows::{Seconds, Windows};
 use crate::jitter::IntervalFigures;
-use crate::receiver::{
-    NackItem, PathCounters, Paths, ReceivedPicture, ReceiverConfig, ReceiverCounters, ReceiverError,
-};
+use crate::receiver::{NackItem, PathCounters, Paths, ReceivedPicture, ReceiverConfig, ReceiverCounters};
 use crate::rtcp::{LocalStreams, NackEntry, ReceivedStream, RtcpEvent, WallClock};
 use crate::sink::{FrameSink, SinkError};
 
@@ -468,37 +467,6 @@ fn count_presented(tally: &mut Tally) {
         tally.first_picture = tally.begun.map(|begun| now.since(begun));
         // Windows begin with what is shown: the first would otherwise lack the delay until then.
         tally.window = Seconds::counting(now, 1);
-    }
-}
-
-/// Why a stream was not received to its end.
-#[derive(Debug)]
-pub enum ReceiveError {
-    /// The system refused a socket, a thread or a wait.
-    Socket(io::Error),
-    /// A number of the configuration is outside its range.
-    Config(ReceiverError),
-    /// The sink failed.
-    Sink(SinkError),
-}
-
-impl fmt::Display for ReceiveError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ReceiveError::Socket(error) => write!(formatter, "cannot receive: {error}"),
-            ReceiveError::Config(error) => error.fmt(formatter),
-            ReceiveError::Sink(error) => error.fmt(formatter),
-        }
-    }
-}
-
-impl std::error::Error for ReceiveError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(match self {
-            ReceiveError::Socket(error) => error,
-            ReceiveError::Config(error) => error,
-            ReceiveError::Sink(error) => error,
-        })
     }
 }
 

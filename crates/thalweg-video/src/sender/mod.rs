@@ -310,8 +310,7 @@ impl VideoSender {
         // A NACK has 16 bits: the newest packet that ends in them is meant.
         let newest = self.next_sequence.wrapping_sub(1);
         for sequence in sequences {
-            let back = (newest as u16).wrapping_sub(sequence);
-            let sequence = newest.wrapping_sub(u32::from(back));
+            let sequence = newest.wrapping_sub(u32::from((newest as u16).wrapping_sub(sequence)));
             self.resends.push(arrived, sequence, &mut self.frames, &mut self.counters);
         }
     }

@@ -4,6 +4,7 @@
 mod commands;
 #[cfg(test)]
 mod documented;
+mod input_lines;
 mod interrupt;
 mod network_options;
 mod outcome;

@@ -1,9 +1,7 @@
 //! `thalweg pub`: writes values to a topic.
 
 use std::collections::HashMap;
-use std::io::BufRead;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -15,6 +13,7 @@ use thalweg::{DataWriter, Delivery, DomainParticipant, Raw};
 use thalweg_types::document::Document;
 
 use super::topic::find::{Side, spellings};
+use crate::input_lines::{InputLines, NextLine};
 use crate::interrupt::Interrupt;
 use crate::outcome::{Failure, InLine, remark};
 use crate::qos_options::{EndpointKind, QosOptions};
@@ -397,8 +396,8 @@ impl EncodedValues {
 enum Source {
     /// The command line, over and over.
     Given { values: EncodedValues, next: usize },
-    /// Standard input, a line each, read by a thread so that Ctrl-C is heard meanwhile.
-    Input { values: EncodedValues, lines: Receiver<std::io::Result<String>> },
+    /// Standard input, a line each.
+    Input { values: EncodedValues, lines: InputLines },
 }
 
 /// The next input of a source.
@@ -413,15 +412,7 @@ impl Source {
         if !values.given.is_empty() {
             return Source::Given { values, next: 0 };
         }
-        let (sender, lines) = sync_channel(LINES_AHEAD);
-        std::thread::spawn(move || {
-            for line in std::io::stdin().lock().lines() {
-                if sender.send(line).is_err() {
-                    return;
-                }
-            }
-        });
-        Source::Input { values, lines }
+        Source::Input { values, lines: InputLines::start() }
     }
 
     fn is_input(&self) -> bool {
@@ -435,19 +426,15 @@ impl Source {
                 *next += 1;
                 Ok(Next::Value(value))
             }
-            Source::Input { values, lines } => loop {
-                match lines.recv_timeout(LOOK_PERIOD) {
-                    Ok(line) => {
-                        let line =
-                            line.map_err(|error| Failure::Failed(format!("standard input cannot be read: {error}")))?;
-                        let value = values.encode(&line).map_err(Failure::Failed)?;
-                        return Ok(Next::Value(Arc::new(value)));
-                    }
-                    Err(RecvTimeoutError::Disconnected) => return Ok(Next::End),
-                    Err(RecvTimeoutError::Timeout) if interrupt.came() => return Ok(Next::Interrupted),
-                    Err(RecvTimeoutError::Timeout) => {}
+            Source::Input { values, lines } => Ok(match lines.next(interrupt)? {
+                NextLine::Line(line, number) => {
+                    let value = values.encode(&line);
+                    let value = value.map_err(|error| Failure::Failed(format!("line {number}: {error}")))?;
+                    Next::Value(Arc::new(value))
                 }
-            },
+                NextLine::End => Next::End,
+                NextLine::Interrupted => Next::Interrupted,
+            }),
         }
     }
 }
@@ -460,5 +447,3 @@ const MATCH_PERIOD: Duration = Duration::from_millis(5);
 const LOOK_PERIOD: Duration = Duration::from_millis(50);
 /// Time for a best-effort reader to match us after we have matched it.
 const BEST_EFFORT_SETTLE: Duration = Duration::from_millis(300);
-/// Lines of standard input that are read before they are written.
-const LINES_AHEAD: usize = 64;

@@ -43,6 +43,20 @@ fn values_come_from_standard_input_line_by_line() {
 }
 
 #[test]
+fn a_line_that_is_no_value_is_told_by_its_number() {
+    let tag = tag();
+    let words = ["pub", "Square", "--type", "ShapeType", "--readers", "0", "--rate", "0", "--domain-tag", &tag];
+    for (input, expect) in [(&b"RED,1,2,3\nnonsense\n"[..], "line 2: "), (b"\xff\n", "line 1: it is no text in UTF-8")]
+    {
+        let mut child = command(&words).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("started");
+        child.stdin.take().expect("piped").write_all(input).expect("written");
+        let said = child.wait_with_output().expect("ended");
+        let told = String::from_utf8_lossy(&said.stderr);
+        assert!(said.status.code() == Some(1) && told.contains(expect), "{told}");
+    }
+}
+
+#[test]
 fn keyed_samples_tell_the_state_of_their_instance() {
     let tag = tag();
     let subscriber = subscriber(&tag, &["Square", "--type", "ShapeType", "--json", "--count", "4"]);

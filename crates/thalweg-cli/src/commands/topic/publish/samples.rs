@@ -1,11 +1,8 @@
 //! Where samples come from: the command line, or standard input.
 
-use std::io::{BufRead, Read};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
-
 use thalweg_types::document::Document;
 
-use super::LOOK_PERIOD;
+use crate::input_lines::{InputLines, NextLine};
 use crate::interrupt::Interrupt;
 use crate::outcome::Failure;
 
@@ -13,13 +10,8 @@ use crate::outcome::Failure;
 pub enum SampleSource {
     /// One, over and over.
     Given(Document),
-    /// A line of standard input each, read by a thread so that Ctrl-C is heard meanwhile.
-    Lines {
-        /// What the thread has read.
-        lines: Receiver<Result<String, String>>,
-        /// Lines taken so far, empty ones among them.
-        taken: u64,
-    },
+    /// A line of standard input each.
+    Lines(InputLines),
 }
 
 /// The next value of [`SampleSource`].
@@ -40,22 +32,12 @@ impl SampleSource {
             let value = Document::from_json(text.as_bytes());
             return value.map(SampleSource::Given).map_err(|error| Failure::Usage(format!("the sample is {error}")));
         }
-        let (sender, lines) = sync_channel(LINES_AHEAD);
-        std::thread::spawn(move || {
-            let mut input = std::io::stdin().lock();
-            while let Some(line) = read_line(&mut input).transpose() {
-                let is_last = line.is_err();
-                if sender.send(line).is_err() || is_last {
-                    return;
-                }
-            }
-        });
-        Ok(SampleSource::Lines { lines, taken: 0 })
+        Ok(SampleSource::Lines(InputLines::start()))
     }
 
     /// Whether they end by themselves.
     pub fn are_lines(&self) -> bool {
-        matches!(self, SampleSource::Lines { .. })
+        matches!(self, SampleSource::Lines(_))
     }
 
     /// Waits for the next value.
@@ -63,43 +45,21 @@ impl SampleSource {
     /// # Errors
     /// Standard input cannot be read, or a line is no JSON.
     pub fn next(&mut self, interrupt: &Interrupt) -> Result<Next, Failure> {
-        let (lines, taken) = match self {
+        let lines = match self {
             SampleSource::Given(value) => return Ok(Next::Value(value.clone(), None)),
-            SampleSource::Lines { lines, taken } => (lines, taken),
+            SampleSource::Lines(lines) => lines,
         };
         loop {
-            match lines.recv_timeout(LOOK_PERIOD) {
-                Ok(line) => {
-                    *taken += 1;
-                    let line = line.map_err(|error| Failure::Failed(format!("line {taken}: {error}")))?;
-                    if line.trim().is_empty() {
-                        continue;
-                    }
+            match lines.next(interrupt)? {
+                NextLine::Line(line, _) if line.trim().is_empty() => {}
+                NextLine::Line(line, number) => {
                     let value = Document::from_json(line.as_bytes());
-                    let value = value.map_err(|error| Failure::Failed(format!("line {taken} is {error}")))?;
-                    return Ok(Next::Value(value, Some(*taken)));
+                    let value = value.map_err(|error| Failure::Failed(format!("line {number} is {error}")))?;
+                    return Ok(Next::Value(value, Some(number)));
                 }
-                Err(RecvTimeoutError::Disconnected) => return Ok(Next::End),
-                Err(RecvTimeoutError::Timeout) if interrupt.came() => return Ok(Next::Interrupted),
-                Err(RecvTimeoutError::Timeout) => {}
+                NextLine::End => return Ok(Next::End),
+                NextLine::Interrupted => return Ok(Next::Interrupted),
             }
         }
     }
 }
-
-/// The next line without its end; `None` at the end of the input.
-fn read_line(input: &mut impl BufRead) -> Result<Option<String>, String> {
-    let mut line = Vec::new();
-    let read = input.take(LINE_BYTES_MAX).read_until(b'\n', &mut line);
-    match read.map_err(|error| format!("standard input cannot be read: {error}"))? {
-        0 => return Ok(None),
-        read if read as u64 == LINE_BYTES_MAX => return Err(format!("more than {} MiB", LINE_BYTES_MAX >> 20)),
-        _ => {}
-    }
-    String::from_utf8(line).map(Some).map_err(|_| "it is no text in UTF-8".to_owned())
-}
-
-/// Lines that are read before they are written.
-const LINES_AHEAD: usize = 64;
-/// Longest line; chosen by us: a sample of a hundred MiB as JSON.
-const LINE_BYTES_MAX: u64 = 256 << 20;

@@ -403,8 +403,8 @@ impl Congestion {
                 let rate = observed.rate(lossy);
                 *drowned = if observed.share >= LOSS_MOST { *drowned + 1 } else { 0 };
                 // A writer that sends less than it may is not what fills a link, unless that is too much again and again.
-                let is_much =
-                    observed.sent >= *window / 2 || observed.lost.cost >= 2 * ROUND_MIN * observed.lost.datagram;
+                let much = 2 * ROUND_MIN * observed.lost.datagram.max(DATAGRAM);
+                let is_much = observed.sent >= *window / 2 || observed.lost.cost >= much;
                 let pushes = is_much || *drowned >= DROWNED_MAX;
                 let is_late = observed.is_late(self.path.base(), self.background.delay);
                 // A window that has opened as far as it can was carried until now: once, all may have stood still.

@@ -39,6 +39,21 @@ fn a_moment_in_which_all_stood_still_is_no_full_link() {
 }
 
 #[test]
+fn who_sends_less_than_half_of_a_window_is_not_what_makes_answers_late() {
+    for (share, paced) in [(3, false), (1, true)] {
+        let (mut path, mut sent) = (Congestion::new(Instant::ZERO), 0);
+        for round in 1..=4 {
+            sent += path.window() / share;
+            let took = Some(if round == 1 { Duration::from_millis(1) } else { Duration::from_millis(40) });
+            let (reached, busy_since) = (Some(sent), (Instant::ZERO, 0));
+            let answered = Answered { sent, busy_since, reached, took, repaired: None, window: 1 << 22 };
+            path.handle_answer(Instant::from_nanos(round * 100_000_000), &answered, Duration::ZERO);
+        }
+        assert_eq!(path.is_paced(), paced, "a window's 1/{share} in each round");
+    }
+}
+
+#[test]
 fn of_few_large_datagrams_chance_takes_a_greater_share() {
     const LARGE: u64 = 4 * DATAGRAM;
     let paced_by = |lost: u64, datagram: u64| {

@@ -46,8 +46,8 @@ enum Phase {
         window: u64,
         /// Rounds in a row that lost most of what was sent.
         drowned: u32,
-        /// All answers of the last round were late.
-        was_late: bool,
+        /// A good part of a window that is as open as it can be was answered soon since answers were late.
+        carried: bool,
     },
     Paced(Pace),
 }
@@ -157,7 +157,7 @@ impl Congestion {
     /// Nothing is known of the path.
     pub(super) fn new(now: Instant) -> Congestion {
         Congestion {
-            phase: Phase::Open { window: WINDOW_START, drowned: 0, was_late: false },
+            phase: Phase::Open { window: WINDOW_START, drowned: 0, carried: false },
             path: Path::new(now),
             round: Round { began: now, ..Round::default() },
             judged: Judged::new(now),
@@ -272,9 +272,8 @@ impl Congestion {
     /// What a round has at least: enough that chance does not acquit a path of its own loss.
     fn round_min(&self) -> u64 {
         let doubted = matches!(&self.phase, Phase::Paced(pace) if pace.doubted.is_some());
-        let datagram = self.round.lost.datagram.max(DATAGRAM);
-        let datagrams = if doubted { DOUBTED_LOSSES * 1_000 / self.background.loss.max(LOSS_MIN) } else { ROUND_MIN };
-        datagrams * datagram
+        let unit = unit_of(self.round.lost);
+        if doubted { DOUBTED_LOSSES * 1_000 * unit / self.background.loss.max(LOSS_MIN) } else { ROUND_MIN * unit }
     }
 
     /// True when as much as a whole window was lost: where nothing gets through, waiting for answers only adds to it.
@@ -318,7 +317,7 @@ impl Congestion {
         };
         let sent = answer.sent + self.judged.repaired - self.round.sent_before;
         let elapsed = now.since(began);
-        if sent < self.round_min() || elapsed.is_zero() {
+        if sent < self.round_min() && !self.has_drowned() || elapsed.is_zero() {
             return Change::Nothing;
         }
         self.judged.look(now, assumed);
@@ -399,18 +398,21 @@ impl Congestion {
         self.background.delay = fade(self.background.delay, observed.latest, observed.elapsed);
         let is_late = self.is_beyond_target(observed.delay);
         match &mut self.phase {
-            Phase::Open { window, drowned, was_late } => {
+            Phase::Open { window, drowned, carried } => {
                 let rate = observed.rate(lossy);
                 *drowned = if observed.share >= LOSS_MOST { *drowned + 1 } else { 0 };
                 // A writer that sends less than it may is not what fills a link, unless that is too much again and again.
-                let much = 2 * ROUND_MIN * observed.lost.datagram.max(DATAGRAM);
+                let much = 2 * ROUND_MIN * unit_of(observed.lost);
                 let is_much = observed.sent >= *window / 2 || observed.lost.cost >= much;
                 let pushes = is_much || *drowned >= DROWNED_MAX;
                 let is_late = observed.is_late(self.path.base(), self.background.delay);
-                // A window that has opened as far as it can was carried until now: once, all may have stood still.
-                let is_known = *window >= observed.window;
-                let is_full = lossy || is_late && (!is_known || *was_late);
-                *was_late = is_late;
+                // What was carried until now is not too much at once: all may have stood still for a moment.
+                let is_full = lossy || is_late && !*carried;
+                if is_late {
+                    *carried &= !pushes;
+                } else if observed.delay.is_some() {
+                    *carried |= *window >= observed.window && observed.sent >= *window / 4;
+                }
                 if pushes && is_full && rate < *RATE_RANGE.end() {
                     self.phase = Phase::Paced(observed.start_pacing(now, rate, self.path.base()));
                     return Change::Slower;
@@ -422,17 +424,22 @@ impl Congestion {
             Phase::Paced(pace) => {
                 if pace.late_in_vain.note(&observed.lateness(is_late)) && !lossy {
                     self.background.delay = foreign(observed.latest);
-                    self.phase = Phase::Open { window: WINDOW_START, drowned: 0, was_late: false };
+                    self.phase = Phase::Open { window: WINDOW_START, drowned: 0, carried: false };
                     return Change::Other;
                 }
                 let change = pace.adapt(observed, lossy, self.path.base(), &mut self.background);
                 if pace.rate >= *RATE_RANGE.end() {
-                    self.phase = Phase::Open { window: observed.window.max(WINDOW_START), drowned: 0, was_late: false };
+                    self.phase = Phase::Open { window: observed.window.max(WINDOW_START), drowned: 0, carried: false };
                 }
                 change
             }
         }
     }
+}
+
+/// Kernel memory of a datagram that rounds are counted in: one that fills an Ethernet frame, or a jumbo frame where such ones were lost.
+fn unit_of(lost: Loss) -> u64 {
+    lost.datagram.clamp(DATAGRAM, 4 * DATAGRAM)
 }
 
 #[cfg(test)]

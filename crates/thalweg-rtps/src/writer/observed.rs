@@ -45,9 +45,10 @@ pub(super) struct Observed {
 }
 
 /// True when a lost `share` of what is `known` is more than a path with so much loss of its own loses, and more than chance makes of that
-/// where `unit` is lost at a time: of fewer and larger pieces, it takes a greater share now and then.
+/// where `unit` is lost at a time: of pieces larger than an Ethernet frame, which are fewer, it takes a greater share now and then.
 pub(super) fn exceeds(share: u64, known: u64, unit: u64, background: u64) -> bool {
-    let (unit, own) = (unit.max(DATAGRAM), background.max(LOSS_MIN));
+    let own = if unit > DATAGRAM { background.max(LOSS_MIN) } else { background };
+    let unit = unit.max(DATAGRAM);
     let chance = own * (1_000 - own) * unit / known.max(unit);
     share > 2 * LOSS_MIN + background + chance.isqrt() * 3
 }
@@ -67,7 +68,7 @@ impl Observed {
         let comes_in_runs = self.lost.cost / self.lost.events.max(1) >= RUN_MIN;
         let lossy = match comes_in_runs && self.share < LOSS_MOST {
             true => lately.are_several() && exceeds(lately.share(), lately.known, lately.unit(), background),
-            false => self.lost.cost >= 2 * self.lost.datagram && self.exceeds(background),
+            false => self.lost.cost >= 2 * self.lost.datagram.max(DATAGRAM) && self.exceeds(background),
         };
         if lossy {
             *lately = RunsLately::default();

@@ -15,7 +15,8 @@ fn first_window(answers: [u64; 4]) -> Congestion {
     path
 }
 
-/// A path whose window has opened as far as the reader's socket lets it, and then rounds of which all answers took so many milliseconds.
+/// A path that carried windows as large as the reader's socket lets them be, and then rounds of which all answers took so many
+/// milliseconds.
 fn opened_window(answers: &[u64]) -> Congestion {
     let (mut path, mut sent, mut now) = (Congestion::new(Instant::ZERO), 0, Instant::ZERO);
     let quick = [1; 12];

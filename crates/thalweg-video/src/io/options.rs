@@ -128,7 +128,7 @@ pub struct ReceiveOptions {
     pub stream: StreamOptions,
     /// How long arrivals are gathered before they are read: a thread that wakes for each batch of packets costs as much for waking
     /// as for reading. Default 1 ms; a quarter of the time in which the receive buffer fills where that is shorter. It delays requests
-    /// for lost packets by as much, and no frame, since arrivals have the kernel's times; zero reads at once.
+    /// for lost packets by as much, or by what reading takes, and no frame, since arrivals have the kernel's times; zero reads at once.
     pub gathering: Duration,
     /// Format, playout, concealment and repair.
     pub receiver: ReceiverConfig,

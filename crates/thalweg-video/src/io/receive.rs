@@ -163,8 +163,8 @@ struct Receiving<'options> {
     receiver: MediaReceiver,
     /// How long arrivals are gathered: as `options` say, and no longer than the receive buffers allow.
     gathering: Duration,
-    /// When requests were last thought of.
-    asked: Instant,
+    /// When what is being read was begun with, or requests were last thought of meanwhile.
+    reading_since: Instant,
     control: Control,
     /// To the sink.
     pictures: SyncSender<ReceivedPicture>,
@@ -243,7 +243,7 @@ impl<'options> Receiving<'options> {
             paths,
             receiver,
             gathering,
-            asked: now,
+            reading_since: now,
             control,
             pictures,
             sink_failed,
@@ -267,6 +267,9 @@ impl<'options> Receiving<'options> {
                 Turn::Wait => self.receiver.wait_until(due).map(drop).map_err(ReceiveError::Socket)?,
                 Turn::Gather => clock::sleep_until(due.min(now + self.gathering)),
                 Turn::Go => {}
+            }
+            if turn != Turn::Go {
+                self.reading_since = clock::now();
             }
             turn = self.hear(turn);
             self.present(clock::now());
@@ -357,11 +360,11 @@ impl<'options> Receiving<'options> {
 
     /// Asks for what is missing, after all that is queued was read where that does not take long: it may be there.
     fn ask(&mut self, now: Instant, turn: Turn) {
-        let Receiving { arrivals, control, paths, asked, .. } = self;
-        if turn == Turn::Go && now < *asked + ASK_DELAY {
+        let Receiving { arrivals, control, paths, reading_since, .. } = self;
+        if turn == Turn::Go && now < *reading_since + ASK_DELAY {
             return;
         }
-        *asked = now;
+        *reading_since = now;
         let Some(ssrc) = arrivals.ssrc() else { return };
         arrivals.poll_nacks(now, |items| {
             let entry = |item: &NackItem| NackEntry { first: item.packet, following: item.following };

@@ -62,7 +62,7 @@ pub(crate) struct Repairs {
     playout: Duration,
     /// Not asked for yet, in the order in which it is due.
     fresh: VecDeque<MissingPacket>,
-    /// Asked for already, in that order.
+    /// Asked for already, in the order of the latest requests: one that is due earlier may wait for one before it.
     asked: VecDeque<MissingPacket>,
     round_trip: Option<Duration>,
     /// A number asked for once, and when: its arrival measures the round trip.

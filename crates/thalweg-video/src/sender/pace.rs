@@ -64,7 +64,7 @@ impl FrameClock {
 pub(super) struct Pacer {
     active: Duration,
     field_packets: u64,
-    /// The least time that a packet takes on average: two thirds of its regular time.
+    /// The least time that a packet takes on average: four fifths of its regular time.
     packet_nanos_min: u64,
     tolerance: Duration,
     /// When the packets that were given out would end at the highest rate.
@@ -78,7 +78,7 @@ impl Pacer {
         let field_packets = plan.field_packets() as u64;
         let ends = batches.iter().skip(1).map(|end| u64::from(*end)).chain([field_packets]);
         let longest = batches.iter().zip(ends).map(|(start, end)| end - u64::from(*start)).max().unwrap_or(1);
-        let packet_nanos_min = nanos(active) * 2 / 3 / field_packets;
+        let packet_nanos_min = nanos(active) * 4 / 5 / field_packets;
         let tolerance = Duration::from_nanos(packet_nanos_min * longest * (CATCH_UP_BATCHES - 1));
         Pacer { active, field_packets, packet_nanos_min, tolerance, busy_until: Instant::ZERO }
     }

@@ -85,7 +85,10 @@ struct Allowance {
 impl Resends {
     /// Goes on for frames that are cut in another way.
     pub(super) fn replan(&mut self, plan: &PacketPlan) {
-        *self = Resends { next_sequence: self.next_sequence, ..Resends::new(plan, self.resend) };
+        let mut anew = Resends::new(plan, self.resend);
+        // What was sent before counts: plans may follow each other quickly.
+        anew.allowance.tenths = anew.allowance.tenths.min(self.allowance.tenths);
+        *self = Resends { next_sequence: self.next_sequence, busy_until: self.busy_until, ..anew };
     }
 
     pub(super) fn new(plan: &PacketPlan, resend: Resend) -> Resends {

@@ -384,7 +384,7 @@ fn repetitions_in_the_same_stream_are_unchanged_and_none_are_sent_by_default() {
 }
 
 #[test]
-fn repetitions_add_at_most_a_tenth_and_a_quarter_to_the_rate() {
+fn repetitions_add_at_most_a_tenth() {
     let mut sender = small(SenderConfig { resend: RETRANSMISSION, ..Default::default() });
     let format = sender.plan().format();
     let (mut regular, mut again) = (Vec::new(), Vec::new());
@@ -407,12 +407,38 @@ fn repetitions_add_at_most_a_tenth_and_a_quarter_to_the_rate() {
     }
     let share = again.len() as f64 / regular.len() as f64;
     assert!((0.095..=0.11).contains(&share), "{share}");
-    // Two batches of 16 at once, and a quarter of 1,199 packets a second.
-    for (index, start) in again.iter().enumerate() {
-        let count = again[index..].iter().take_while(|time| time.since(*start) < Duration::from_millis(100)).count();
-        assert!(count <= 32 + 30, "{count} repetitions in 100 ms");
-    }
     assert_eq!(sender.counters().frames_dropped, 0, "repetitions do not delay the stream");
+}
+
+#[test]
+fn what_is_asked_for_at_once_is_repeated_at_a_quarter_of_the_rate() {
+    let format = format((1200, 40), Scan::Progressive);
+    let mut sender =
+        sender(format, Packing::Equal, 320, SenderConfig { resend: RETRANSMISSION, ..SenderConfig::default() });
+    let packets = sender.plan().frame_packets();
+    // Four frames have saved up a tenth of each.
+    for index in 0..5 {
+        let (now, end) = [index, index + 1].map(|frame| at(0) + FrameRate::NTSC.time_of(frame)).into();
+        sender.handle_frame(now, frame(format, index)).unwrap();
+        run(&mut sender, now, end);
+    }
+    let begun = at(0) + FrameRate::NTSC.time_of(5);
+    let asked = packets / 3;
+    let last = 5 * packets as u64;
+    sender.handle_nack(begun, (last - asked as u64..last).map(|number| number as u16));
+    let sent = run(&mut sender, begun, begun + Duration::from_millis(50));
+    let until = |millis| {
+        let end = begun + Duration::from_millis(millis);
+        sent.iter().take_while(|(time, _)| *time <= end).map(|(_, list)| list.len()).sum::<usize>()
+    };
+    // Two batches of 16 leave at once.
+    let quarter_of = |millis: u64| packets as f64 * 29.97 / 4.0 * millis as f64 / 1000.0;
+    for millis in [0, 5, 10, 20] {
+        let (count, quarter) = (until(millis), quarter_of(millis));
+        assert!(count as f64 <= 32.0 + quarter + 16.0, "{count} in {millis} ms");
+        assert!(count as f64 >= quarter, "{count} in {millis} ms");
+    }
+    assert_eq!(until(50), asked);
 }
 
 #[test]

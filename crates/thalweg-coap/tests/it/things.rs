@@ -106,7 +106,9 @@ fn what_an_application_publishes_reaches_other_things() {
     let next = || observation.next(PATIENCE).expect("no failure").expect("a state").payload;
     assert_eq!(next(), b"rain");
     published.push(Value::Text("sun".to_owned()));
-    assert_eq!(next(), b"sun");
+    // A state that is set while it is being asked for may be told twice.
+    let state = Some(next()).filter(|state| state != b"rain").unwrap_or_else(next);
+    assert_eq!(state, b"sun");
 }
 
 #[test]

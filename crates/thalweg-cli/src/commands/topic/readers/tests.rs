@@ -111,7 +111,7 @@ fn what_writers_have_kept_is_left_out_where_it_is_not_asked_for() {
     // A writer has its reader before the reader has the writer: what is written in between counts as kept.
     let (mut id, mut taken) = (20, Vec::new());
     follow_until(&mut readers, "a sample is missing", |readers| {
-        id += 1;
+        id = u8::saturating_add(id, 1);
         write(&writer, id);
         taken.extend(readers.take(usize::MAX).samples.iter().map(|sample| sample.bytes()[4]));
         !taken.is_empty()

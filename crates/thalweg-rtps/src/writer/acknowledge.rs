@@ -2,8 +2,9 @@
 
 use super::Writer;
 use super::congestion::Answered;
-use super::flow::Position;
+use super::flow::{Position, kernel_cost};
 use super::loss::Loss;
+use super::pack::batch_bytes;
 use super::reader_proxy::{AllAsked, MatchedReader, Owed, ReaderProxy};
 use super::repair::cut_of;
 use super::repairs::Repairs;
@@ -12,7 +13,7 @@ use crate::history::{HeldSample, WriterHistory};
 use crate::time::Instant;
 use crate::types::{Guid, SequenceNumber};
 use crate::wire::batch::AckNackBatch;
-use crate::wire::{AckNack, NackFrag, SequenceSet};
+use crate::wire::{AckNack, NackFrag, SequenceSet, write};
 
 /// What an input changed for others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -106,11 +107,13 @@ impl Writer {
         let unsent = self.history.pack_of(self.outgoing.place.sample);
         let answer = Answer::new(base, &acknack.state, unsent, acknack.count, acknack.is_final);
         let old = self.history.pack_of(self.excused(reader).next()).previous();
-        let usual_cost = self.usual_cost();
-        self.handle_answer(now, reader, &answer, |proxy, _| {
+        let (usual_cost, uses_group) = (self.usual_cost(), self.route.uses_group());
+        self.handle_answer(now, reader, &answer, |proxy, history| {
             let suppression = proxy.suppression();
             let lost = proxy.repairs.packs.request(now, acknack.state, unsent, old, suppression, |_| false);
-            Loss::datagrams(lost.iter().count() as u64, usual_cost)
+            let tells = !uses_group || proxy.group.has_brought_any();
+            let each = |pack| Loss::datagram(frame_cost(history, pack).unwrap_or(usual_cost));
+            lost.iter().filter(|_| tells).map(each).fold(Loss::default(), Loss::and)
         })
     }
 
@@ -386,4 +389,12 @@ impl Owed {
     pub(super) fn max_with(self, other: Owed) -> Owed {
         if self == Owed::Greeting { self } else { other }
     }
+}
+
+/// Kernel memory of a frame on its way, which is lost as a whole; `None` for a change by itself and for what is gone.
+fn frame_cost(history: &WriterHistory, pack: SequenceNumber) -> Option<u64> {
+    let at = history.frame_with(history.pack(pack).0).filter(|at| at.batch == pack)?;
+    let bytes = batch_bytes(at.frame) + write::HEADER_LEN;
+    // Short ones share a datagram.
+    Some((bytes as u64 * 7 / 4).min(kernel_cost(bytes)))
 }

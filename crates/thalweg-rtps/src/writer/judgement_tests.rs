@@ -1,12 +1,13 @@
 //! Laws of how answers are judged: what counts as lost, and when a path is slowed down for it.
 
 use super::tests::{
-    START, acknowledge, drain, impatient_writer, locator, matched_reader, patient_writer, reader, run_until_given_up,
-    send, write,
+    START, acknowledge, ask_for_pack, drain, impatient_writer, locator, matched_reader, patient_writer, reader,
+    run_until_given_up, send, write,
 };
 use super::*;
+use crate::qos::{History, Transmission};
 use crate::time::INFINITE;
-use crate::types::Locator;
+use crate::types::{EntityId, GuidPrefix, Keyed, Locator};
 use crate::wire::{FragmentSet, NackFrag};
 
 const SAMPLE_BYTES: usize = 26_000;
@@ -61,6 +62,41 @@ fn a_large_sample_that_is_asked_for_as_a_whole_is_lost_with_all_its_parts_each_t
     assert_eq!(writer.counters().repaired, FRAGMENTS);
     assert_eq!(ask(&mut writer, 12), FRAGMENTS, "the repair is on its way");
     assert_eq!(ask(&mut writer, 2_000), 2 * FRAGMENTS, "the repair is lost");
+}
+
+#[test]
+fn a_pack_is_lost_as_the_datagram_that_it_was() {
+    let lost = lost_with_a_pack(None);
+    assert!((congestion::DATAGRAM * 3 / 4..=congestion::DATAGRAM).contains(&lost), "{lost}");
+    let group = Locator::from(std::net::SocketAddr::from(([239, 255, 0, 7], 7401)));
+    assert_eq!(lost_with_a_pack(Some(group)), 0, "a group that has brought nothing yet tells nothing of the path");
+}
+
+/// What a reader has lost for which the first of some packs did not come.
+fn lost_with_a_pack(multicast: Option<Locator>) -> u64 {
+    let guid = Guid::new(GuidPrefix([99; 12]), EntityId::user_writer(1, Keyed::No));
+    let transmission = Transmission::by(Method::batch());
+    let qos = WriterQos { history: History::KeepAll, transmission, ..WriterQos::default() };
+    let mut writer = Writer::new(guid, qos.into(), &WriterOptions::default());
+    let receive_buffer_bytes = Some(4 << 20);
+    for number in 1..=if multicast.is_some() { 4 } else { 1 } {
+        writer.match_reader(START, MatchedReader { receive_buffer_bytes, multicast, ..matched_reader(number) });
+        acknowledge(&mut writer, START, number, SequenceNumber(1), &[]);
+    }
+    drain(&mut writer, START);
+    writer.route.set_neighbourhood(std::sync::Arc::default());
+    assert_eq!(writer.route.uses_group(), multicast.is_some());
+    for _ in 0..60 {
+        let time = Timestamp { seconds: 1, fraction: 0 };
+        writer.write_small(START, KeyHash::default(), time, &[0; 50]).expect("it is small").expect("there is room");
+    }
+    writer.flush();
+    let (first, end) = writer.history.pack(SequenceNumber(1));
+    assert!(end.0 - first.0 > 10, "{first} to {end} are in one datagram");
+    drain(&mut writer, START);
+    ask_for_pack(&mut writer, after(10), SequenceNumber(1));
+    let proxy = writer.readers.get(reader(1)).expect("it is matched");
+    proxy.congestion.as_ref().expect("it is elsewhere").lost()
 }
 
 #[test]

@@ -23,12 +23,9 @@ impl Loss {
     }
 
     /// Datagrams that were lost one by one.
+    #[cfg(test)]
     pub(super) fn datagrams(count: u64, cost: u64) -> Loss {
-        Loss {
-            cost: count * cost,
-            events: if cost > 0 { count } else { 0 },
-            datagram: if count > 0 { cost } else { 0 },
-        }
+        (0..count).map(|_| Loss::datagram(cost)).fold(Loss::default(), Loss::and)
     }
 
     pub(super) fn and(self, other: Loss) -> Loss {

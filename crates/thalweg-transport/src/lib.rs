@@ -27,6 +27,8 @@ mod intake;
 #[forbid(unsafe_code)]
 pub mod interfaces;
 #[forbid(unsafe_code)]
+pub mod memory;
+#[forbid(unsafe_code)]
 pub mod nic;
 #[forbid(unsafe_code)]
 mod outgo;

@@ -6,6 +6,7 @@ pub(crate) mod capture;
 pub(crate) mod control;
 pub(crate) mod ethtool;
 pub(crate) mod interfaces;
+pub(crate) mod memory;
 pub(crate) mod multicast;
 pub(crate) mod options;
 pub(crate) mod packet;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::time::Duration;
 
+use thalweg_transport::memory;
 use thalweg_transport::stream::Waker;
 
 use crate::source::{Filled, FrameSource, SourceError};
@@ -19,7 +20,7 @@ pub(super) struct FramePool {
 
 impl FramePool {
     pub(super) fn new(frame_octets: usize, count: usize) -> FramePool {
-        FramePool { frames: (0..count).map(|_| Arc::from(vec![0; frame_octets])).collect(), next: 0 }
+        FramePool { frames: (0..count).map(|_| memory::zeroed(frame_octets)).collect(), next: 0 }
     }
 
     /// The place of a frame that nobody else holds.

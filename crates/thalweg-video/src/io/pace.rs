@@ -7,12 +7,15 @@ use thalweg_base::time::Instant;
 use thalweg_transport::clock;
 
 use super::socket::MediaReceiver;
+use crate::sender::Resend;
 
 /// The waits of a paced sender, and how late it woke from them.
 #[derive(Debug)]
 pub(super) struct Waits {
     /// When RTCP was last asked for without being told of it.
     asked: Instant,
+    /// How long it waits to be read at most while packets leave.
+    control_delay: Duration,
     lateness: Lateness,
 }
 
@@ -52,8 +55,10 @@ pub(super) enum Ask {
 }
 
 impl Waits {
-    pub(super) fn new(now: Instant) -> Waits {
-        Waits { asked: now, lateness: Lateness::default() }
+    /// Waits from `now` on, of a sender that repeats packets as `resend` says.
+    pub(super) fn new(now: Instant, resend: Resend) -> Waits {
+        let control_delay = if resend == Resend::Never { REPORT_DELAY } else { REQUEST_DELAY };
+        Waits { asked: now, control_delay, lateness: Lateness::default() }
     }
 
     pub(super) fn lateness(&self) -> Lateness {
@@ -62,8 +67,8 @@ impl Waits {
 
     /// Waits until `due`, of which `packet` is the time of a packet alone, not of any other reason to wake.
     ///
-    /// A short wait is a sleep, which costs half of what waiting for sockets as well does; RTCP then waits for
-    /// [`CONTROL_DELAY`] at most.
+    /// A short wait is a sleep, which costs half of what waiting for sockets as well does; RTCP then waits for [`REQUEST_DELAY`] at most
+    /// where packets are repeated, else for [`REPORT_DELAY`].
     pub(super) fn wait(
         &mut self,
         receiver: &mut MediaReceiver,
@@ -81,7 +86,7 @@ impl Waits {
                 self.lateness.note(clock::now().since(due));
             }
         }
-        if due < self.asked + CONTROL_DELAY {
+        if due < self.asked + self.control_delay {
             return Ok(Ask::Nothing);
         }
         self.asked = due;
@@ -97,8 +102,10 @@ pub(super) fn hear_before(until: Instant, mut hear: impl FnMut() -> bool) {
 
 /// The longest sleep during which nothing is heard.
 const SLEEP_MAX: Duration = Duration::from_millis(1);
-/// How long RTCP waits to be read at most while packets leave: a fraction of the round trip that repairs take.
-const CONTROL_DELAY: Duration = Duration::from_micros(500);
+/// How long requests wait to be read at most while packets leave: a fraction of the round trip that repairs take.
+const REQUEST_DELAY: Duration = Duration::from_micros(500);
+/// The same of reports alone, of which the kernel keeps the times of arrival.
+const REPORT_DELAY: Duration = Duration::from_millis(10);
 
 #[cfg(test)]
 mod tests {
@@ -112,24 +119,30 @@ mod tests {
 
     #[test]
     fn short_waits_sleep_and_ask_for_rtcp_now_and_then() {
-        let (mut receiver, start) = (receiver(), clock::now());
-        let mut waits = Waits::new(start);
-        let mut asks = Vec::new();
-        for step in 1..=10 {
-            let due = start + Duration::from_micros(100) * step;
-            asks.push(waits.wait(&mut receiver, due - Duration::from_micros(100), due, due).unwrap());
-            assert!(clock::now() >= due);
+        for (resend, wait_micros, expect) in [(Resend::Same, 100, [5, 10]), (Resend::Never, 500, [20, 40])] {
+            let (mut receiver, start, wait) = (receiver(), clock::now(), Duration::from_micros(wait_micros));
+            let mut waits = Waits::new(start, resend);
+            let steps = expect[1];
+            let mut asked = Vec::new();
+            for step in 1..=steps {
+                let due = start + wait * step;
+                let ask = waits.wait(&mut receiver, due - wait, due, due).unwrap();
+                asked.extend((ask == Ask::Control).then_some(step));
+                assert!(clock::now() >= due);
+            }
+            assert_eq!(
+                asked, expect,
+                "each half of a millisecond for requests, each hundredth of a second for reports"
+            );
+            assert_eq!(waits.lateness().waits, u64::from(steps));
+            assert!(waits.lateness().max >= waits.lateness().mean());
         }
-        let asked: Vec<usize> = (1..=10).filter(|step| asks[step - 1] == Ask::Control).collect();
-        assert_eq!(asked, [5, 10], "each half of a millisecond");
-        assert_eq!(waits.lateness().waits, 10);
-        assert!(waits.lateness().max >= waits.lateness().mean());
     }
 
     #[test]
     fn long_waits_listen() {
         let (mut receiver, now) = (receiver(), clock::now());
-        let mut waits = Waits::new(now);
+        let mut waits = Waits::new(now, Resend::Never);
         receiver.waker().wake();
         let due = now + Duration::from_secs(60);
         assert_eq!(waits.wait(&mut receiver, now, due, due).unwrap(), Ask::Told, "long before it is due");
@@ -159,7 +172,7 @@ mod tests {
     #[test]
     fn what_is_due_already_is_not_waited_for() {
         let (mut receiver, now) = (receiver(), clock::now());
-        let mut waits = Waits::new(now);
+        let mut waits = Waits::new(now, Resend::Never);
         assert_eq!(waits.wait(&mut receiver, now, Instant::ZERO, Instant::ZERO).unwrap(), Ask::Nothing);
     }
 }

@@ -194,7 +194,7 @@ impl<'options> Sending<'options> {
     fn run(mut self, frames: PreparedFrames, stop: &AtomicBool) -> Result<SendReport, SendError> {
         thread::set_timer_slack(TIMER_SLACK);
         let end = self.tally.begun + self.options.duration;
-        let mut waits = Waits::new(self.tally.begun);
+        let mut waits = Waits::new(self.tally.begun, self.sender.config().resend);
         let mut supply = Supply::Open(frames);
         let mut failure = None;
         loop {

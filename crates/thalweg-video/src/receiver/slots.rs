@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use thalweg_base::time::Instant;
+use thalweg_transport::memory;
 
 use super::assembler::SliceLines;
 use super::coverage::Coverage;
@@ -340,7 +341,7 @@ impl Slots {
         let free = self.retired.iter_mut().position(|octets| Arc::get_mut(octets).is_some());
         match free.and_then(|index| self.retired.remove(index)) {
             Some(octets) => octets,
-            None => vec![0; self.format.frame_octets()].into(),
+            None => memory::zeroed(self.format.frame_octets()),
         }
     }
 }

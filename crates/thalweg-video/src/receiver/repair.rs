@@ -1,13 +1,15 @@
 //! Missing packets that are asked for again (RFC 4585 §6.2.1).
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::time::Duration;
 
 use thalweg_base::time::Instant;
 
 use super::sequence::SequenceWindow;
 
-/// Missing packets that are remembered at most; what a burst loses beyond them is concealed.
+/// Missing packets that are remembered at most, those that were asked for already among them; what a burst loses beyond them is
+/// concealed.
 const MISSING_MAX: usize = 8192;
 /// Entries of a list of missing packets at most: one RTCP packet of about 1 KB.
 pub const NACK_ITEMS_MAX: usize = 256;
@@ -43,13 +45,13 @@ impl NackItem {
     }
 }
 
-/// A packet that is missing.
-#[derive(Clone, Copy, Debug)]
+/// A packet that is missing. What is due earlier comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct MissingPacket {
+    due: Instant,
     number: u64,
     /// The frame that it belongs to, or the one after it.
     timestamp: i64,
-    due: Instant,
     /// When it is useless at the latest, whatever its time stamp says.
     expires: Instant,
     asks: u32,
@@ -60,10 +62,8 @@ struct MissingPacket {
 pub(crate) struct Repairs {
     reorder_window: Duration,
     playout: Duration,
-    /// Not asked for yet, in the order in which it is due.
-    fresh: VecDeque<MissingPacket>,
-    /// Asked for already, in the order of the latest requests: one that is due earlier may wait for one before it.
-    asked: VecDeque<MissingPacket>,
+    /// By the time at which each is asked for, the first time or again. One that came meanwhile leaves when it is the first one.
+    missing: BinaryHeap<Reverse<MissingPacket>>,
     round_trip: Option<Duration>,
     /// A number asked for once, and when: its arrival measures the round trip.
     probe: Option<(u64, Instant)>,
@@ -86,8 +86,7 @@ impl Repairs {
         Repairs {
             reorder_window,
             playout,
-            fresh: VecDeque::with_capacity(MISSING_MAX),
-            asked: VecDeque::with_capacity(MISSING_MAX),
+            missing: BinaryHeap::with_capacity(MISSING_MAX),
             round_trip: None,
             probe: None,
             last_list: None,
@@ -99,13 +98,14 @@ impl Repairs {
 
     /// Notes numbers that are missing since `now`.
     pub(crate) fn handle_gap(&mut self, now: Instant, gap: std::ops::Range<u64>, timestamp: i64) {
-        let room = (MISSING_MAX - self.fresh.len()) as u64;
+        let room = (MISSING_MAX - self.missing.len()) as u64;
         self.counters.given_up += (gap.end - gap.start).saturating_sub(room);
         let due = on_grid(now + self.reorder_window);
         // No frame waits longer after the arrival of its first packet, which is not later than this one's.
         let expires = now + self.playout;
         let newest = gap.start.max(gap.end.saturating_sub(room))..gap.end;
-        self.fresh.extend(newest.map(|number| MissingPacket { number, timestamp, due, expires, asks: 0 }));
+        let missing = |number| Reverse(MissingPacket { due, number, timestamp, expires, asks: 0 });
+        self.missing.extend(newest.map(missing));
     }
 
     /// Takes a round trip that reports measured.
@@ -142,14 +142,11 @@ impl Repairs {
         let tries_again = self.last_list.is_none_or(|last| now.since(last) >= TRY_AGAIN);
         // What is asked for now is due later, and visited no more.
         while self.numbers.len() < NACK_ITEMS_MAX && self.due(window) <= now {
-            let Some(mut missing) = self.take_due(now) else { break };
-            if !window.is_missing(missing.number) {
-                continue;
-            }
+            let Some(Reverse(mut missing)) = self.missing.pop() else { break };
             let answer = now + self.round_trip.unwrap_or_default();
             let deadline = deadline(missing.timestamp).unwrap_or(Instant::NEVER).min(missing.expires);
             let is_late = now > deadline || (answer > deadline && !tries_again);
-            if is_late || self.asked.len() == MISSING_MAX {
+            if is_late {
                 self.counters.given_up += 1;
                 continue;
             }
@@ -158,7 +155,7 @@ impl Repairs {
             self.aim_probe(now, missing);
             missing.due = on_grid(now + self.ask_again(missing.asks));
             missing.asks += 1;
-            self.asked.push_back(missing);
+            self.missing.push(Reverse(missing));
         }
         if !self.numbers.is_empty() {
             self.last_list = Some(now);
@@ -168,32 +165,19 @@ impl Repairs {
 
     /// When the next list is due; [`Instant::NEVER`] without anything missing.
     pub(crate) fn due(&mut self, window: &SequenceWindow) -> Instant {
-        for queue in [&mut self.fresh, &mut self.asked] {
-            while queue.front().is_some_and(|missing| !window.is_missing(missing.number)) {
-                queue.pop_front();
+        while let Some(Reverse(missing)) = self.missing.peek() {
+            if window.is_missing(missing.number) {
+                return missing.due;
             }
+            self.missing.pop();
         }
-        self.earliest().map_or(Instant::NEVER, |missing| missing.due)
+        Instant::NEVER
     }
 
     /// Forgets everything: the sender began anew.
     pub(crate) fn reset(&mut self) {
-        self.fresh.clear();
-        self.asked.clear();
+        self.missing.clear();
         (self.probe, self.last_list) = (None, None);
-    }
-
-    fn earliest(&self) -> Option<&MissingPacket> {
-        [self.fresh.front(), self.asked.front()].into_iter().flatten().min_by_key(|missing| missing.due)
-    }
-
-    fn take_due(&mut self, now: Instant) -> Option<MissingPacket> {
-        let is_due = |missing: Option<&MissingPacket>| missing.is_some_and(|missing| missing.due <= now);
-        match () {
-            () if is_due(self.asked.front()) => self.asked.pop_front(),
-            () if is_due(self.fresh.front()) => self.fresh.pop_front(),
-            () => None,
-        }
     }
 
     /// Only the answer to a first request tells the round trip: another one may answer either.
@@ -303,19 +287,20 @@ mod tests {
     }
 
     #[test]
-    fn what_came_hides_nothing_that_is_due() {
-        let (mut window, mut repairs) = missing(&[3, 4, 20]);
-        repairs.fresh.clear();
-        let packet = |number, due, expires| {
-            let (due, expires) = (at(due), at(expires));
-            MissingPacket { number, timestamp: 7, due, expires, asks: 1 }
-        };
-        // The first one is given up, and the second one has come and would be due later.
-        repairs.asked.extend([packet(3, 1000, 900), packet(4, 9000, 99_000), packet(20, 1000, 99_000)]);
-        window.insert(4);
-        let items = repairs.poll(at(1000), &mut window, |_| None).map(<[NackItem]>::to_vec);
-        assert_eq!(items, Some(vec![NackItem { packet: 20, following: 0 }]));
-        assert!(repairs.due(&window) > at(1000));
+    fn each_packet_is_asked_for_when_it_is_due_whatever_was_asked_for_before_it() {
+        let (mut window, mut repairs) = missing(&[3, 20]);
+        repairs.missing.clear();
+        repairs.handle_round_trip(Duration::from_micros(100));
+        repairs.handle_gap(at(1000), 3..4, 7);
+        repairs.handle_gap(at(9000), 20..21, 7);
+        let lists = lists(&mut window, &mut repairs, 999_000, 14_000);
+        let times = |number| lists.iter().filter(move |list| list.1.contains(&number)).map(|list| list.0);
+        assert_eq!(times(3).collect::<Vec<_>>(), [1500, 2500, 4500, 8500, 12_500]);
+        assert_eq!(
+            times(20).collect::<Vec<_>>(),
+            [9500, 10_500, 12_500],
+            "one asked for five times before is due later"
+        );
     }
 
     #[test]
@@ -380,7 +365,7 @@ mod tests {
         }
         let mut repairs = Repairs::new(Duration::ZERO, Duration::from_secs(1));
         repairs.handle_gap(at(0), 0..10_000, 7);
-        assert_eq!(repairs.fresh.len(), MISSING_MAX);
+        assert_eq!(repairs.missing.len(), MISSING_MAX);
         assert_eq!(repairs.counters.given_up, 10_000 - MISSING_MAX as u64);
         let mut lists = 0;
         while let Some(items) = repairs.poll(at(0), &mut window, |_| None) {
@@ -389,7 +374,7 @@ mod tests {
             assert!(count <= NACK_ITEMS_MAX);
             lists += 1;
         }
-        assert!(lists > 0 && repairs.fresh.is_empty());
+        assert!(lists > 0 && repairs.missing.len() < MISSING_MAX);
         repairs.reset();
         assert_eq!(repairs.due(&window), Instant::NEVER);
     }

@@ -1,4 +1,4 @@
-//! A `video send` that the host stops for a while: what leaves when it goes on.
+//! A `video send` or `video recv` that the host stops for a while: what leaves and what is shown when it goes on.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +9,7 @@ use thalweg_transport::clock;
 use thalweg_transport::stream::{StreamOptions, StreamReceiver, StreamSocket};
 
 use crate::program::{PATIENCE, Running, command};
-use crate::video::{figure, json};
+use crate::video::{address, figure, json, receiver};
 
 /// Batches that may follow each other at once after a delay, as the sender's pacer has it.
 const CATCH_UP_BATCHES: f64 = 4.0;
@@ -18,7 +18,7 @@ const FASTEST: f64 = 0.96 * 4.0 / 5.0;
 /// Five frames a second, in ticks of their time stamps.
 const FRAME_TIME: Duration = Duration::from_millis(200);
 const FRAME_TICKS: u32 = 18_000;
-/// How long the sender is stopped each time: three frame times and a half.
+/// How long an end is stopped each time: three frame times and a half.
 const STOP: Duration = Duration::from_millis(700);
 /// How long it runs before each stop, so that each comes at another time of a frame.
 const RUNS: [Duration; 3] = [Duration::from_millis(430), Duration::from_millis(560), Duration::from_millis(620)];
@@ -136,4 +136,25 @@ fn check_whole_frames(packets: &[Packet], frames: u64, absent: u64) {
     assert_eq!(u64::from(span) - frames, absent, "frame times without a frame");
     // The frame that was being sent ends late, and the times that passed meanwhile stay empty.
     assert!(absent >= 3 * RUNS.len() as u64, "{absent} frame times without a frame");
+}
+
+#[test]
+fn a_receiver_that_was_stopped_reads_what_came_before_it_shows_what_is_due() {
+    let address = address();
+    // Two of these frames are more than a receiver reads at once, and four of them fit an unprivileged receive buffer.
+    let picture = ["--size", "192x108", "--rate", "5", "--repair", "off", "--json"];
+    let receiver = receiver(&address, &[&["--bind", &address], &picture[..]].concat());
+    let way = ["--frames", "20", "--mtu", "1500", "--batching", "1"];
+    let sender = Running::start(command(&[&["video", "send", "--to", &address], &picture[..], &way].concat()));
+    for run in RUNS {
+        std::thread::sleep(run);
+        receiver.signal("STOP");
+        std::thread::sleep(STOP);
+        receiver.signal("CONT");
+    }
+    sender.finish().expect_code(0);
+    let said = json(&receiver.finish());
+    assert_eq!((figure(&said, "packets_lost"), figure(&said, "frames_concealed")), (0.0, 0.0), "{said}");
+    assert_eq!(figure(&said, "frames_complete"), 20.0, "{said}");
+    assert!(figure(&said, "presented_late_max_us") > 100_000.0, "it was not stopped when a frame was due: {said}");
 }

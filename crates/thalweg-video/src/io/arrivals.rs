@@ -22,8 +22,10 @@ pub(super) struct Arrivals {
     jitter: JitterMeter,
     intervals: FrameIntervals,
     latency: Histogram<u64>,
-    /// The latest arrival: the kernel's times of two sockets need not be in order.
+    /// The latest arrival of a packet: those of two paths need not be read in order.
     now: Instant,
+    /// The same by path.
+    read_until: [Instant; 2],
 }
 
 impl Arrivals {
@@ -37,6 +39,7 @@ impl Arrivals {
             intervals: FrameIntervals::default(),
             latency: Histogram::new_with_bounds(1, LATENCY_MAX_NANOS, 3).expect("bounds in order, three digits"),
             now: Instant::ZERO,
+            read_until: [Instant::ZERO; 2],
         })
     }
 
@@ -48,13 +51,18 @@ impl Arrivals {
         arrival: &MediaArrival<'_>,
         mut control: impl FnMut(usize, SocketAddr, Instant, &[u8]) -> Option<u32>,
     ) -> bool {
-        self.now = self.now.max(arrival.message.arrived);
+        let arrived = arrival.message.arrived;
+        // RTCP may be read long before packets that came with it.
+        if arrival.protocol != Some(Protocol::Control) {
+            self.now = self.now.max(arrived);
+            self.read_until.get_mut(arrival.path).into_iter().for_each(|until| *until = arrived.max(*until));
+        }
         let path = if arrival.path == 0 { NetworkPath::First } else { NetworkPath::Second };
         let mut is_stream = false;
         for (protocol, datagram) in arrival.datagrams() {
             if protocol == Protocol::Control {
                 // Reports are read now and then: round trips are reckoned from when they came.
-                let departed = control(arrival.path, arrival.message.source, arrival.message.arrived, datagram);
+                let departed = control(arrival.path, arrival.message.source, arrived, datagram);
                 departed.into_iter().for_each(|ssrc| self.receiver.handle_departure(ssrc));
                 continue;
             }
@@ -69,12 +77,21 @@ impl Arrivals {
         is_stream
     }
 
+    /// When the latest packet of a path that was taken came.
+    pub(super) fn read_until(&self, path: usize) -> Instant {
+        self.read_until.get(path).copied().unwrap_or(Instant::NEVER)
+    }
+
     pub(super) fn handle_round_trip(&mut self, round_trip: Duration) {
         self.receiver.handle_round_trip(round_trip);
     }
 
     pub(super) fn poll_timeout(&mut self) -> Instant {
         self.receiver.poll_timeout()
+    }
+
+    pub(super) fn frame_timeout(&self) -> Instant {
+        self.receiver.frame_timeout()
     }
 
     pub(super) fn poll_frame(&mut self, now: Instant) -> Option<ReceivedPicture> {

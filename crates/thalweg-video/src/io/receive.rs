@@ -165,6 +165,8 @@ struct Receiving<'options> {
     gathering: Duration,
     /// When what is being read was begun with, or requests were last thought of meanwhile.
     reading_since: Instant,
+    /// When it was last decided which sockets to read: frames that were due then may be shown, others wait for what came since.
+    heard_at: Instant,
     control: Control,
     /// To the sink.
     pictures: SyncSender<ReceivedPicture>,
@@ -244,6 +246,7 @@ impl<'options> Receiving<'options> {
             receiver,
             gathering,
             reading_since: now,
+            heard_at: now,
             control,
             pictures,
             sink_failed,
@@ -272,7 +275,7 @@ impl<'options> Receiving<'options> {
                 self.reading_since = clock::now();
             }
             turn = self.hear(turn);
-            self.present(clock::now());
+            self.present();
             self.ask(clock::now(), turn);
             self.report_due(clock::now());
         }
@@ -281,7 +284,9 @@ impl<'options> Receiving<'options> {
 
     /// Takes what arrived, in a bounded amount; returns what to do next.
     fn hear(&mut self, turn: Turn) -> Turn {
-        let Receiving { arrivals, receiver, control, options, tally, .. } = self;
+        self.heard_at = clock::now();
+        let Receiving { arrivals, receiver, control, options, tally, heard_at, .. } = self;
+        let is_frame_due = arrivals.frame_timeout() <= *heard_at;
         let mut has_come = false;
         let handle = |arrival: MediaArrival<'_>| {
             has_come = true;
@@ -293,7 +298,13 @@ impl<'options> Receiving<'options> {
                 control.note_source(options.control, arrivals.ssrc(), &arrival);
             }
         };
-        let is_more = if turn == Turn::Gather { receiver.receive_untold(handle) } else { receiver.receive(handle) };
+        let is_more = match turn {
+            // A wait may end without news of what came before the time of a frame. No more is read at once than one batch, in which newer
+            // frames do not take the places of those that are due.
+            _ if is_frame_due => receiver.receive_untold(1, handle),
+            Turn::Gather => receiver.receive_untold(GATHERED_BATCHES_MAX, handle),
+            Turn::Wait | Turn::Go => receiver.receive(handle),
+        };
         self.note_sender();
         while let Some(event) = self.control.poll_event() {
             self.handle_event(&event);
@@ -350,9 +361,13 @@ impl<'options> Receiving<'options> {
         self.tally.left.map_or(self.tally.ends, |(_, last)| last.min(self.tally.ends))
     }
 
-    /// Gives frames whose time has come to the sink.
-    fn present(&mut self, now: Instant) {
-        while let Some(picture) = self.arrivals.poll_frame(now) {
+    /// Gives frames whose time has come to the sink. What came before that time and is still queued belongs to them: an end that stood
+    /// still reads it first.
+    fn present(&mut self) {
+        let now = clock::now();
+        let unread = self.receiver.unread_paths().map(|path| self.arrivals.read_until(path));
+        let read_until = unread.fold(self.heard_at, Instant::min);
+        while let Some(picture) = self.arrivals.poll_frame(read_until) {
             self.tally.late_max = self.tally.late_max.max(now.since(picture.deadline));
             self.give(picture);
         }
@@ -473,6 +488,8 @@ fn count_presented(tally: &mut Tally) {
     }
 }
 
+/// Batches of messages that a socket gives at once of what was gathered.
+const GATHERED_BATCHES_MAX: usize = 8;
 /// How long requests wait at most while what came is read.
 const ASK_DELAY: Duration = Duration::from_millis(2);
 /// Pictures that wait for the sink.

@@ -230,17 +230,17 @@ impl MediaReceiver {
         }
     }
 
-    /// Asks all sockets although nobody told that something is queued, until each is empty or has given 64 messages: one system call
-    /// a socket at least. Those of RTCP alone, of which the kernel keeps the times of arrival, are asked at one call in sixteen. Returns
-    /// whether more may be queued.
-    pub fn receive_untold(&mut self, mut handle: impl FnMut(MediaArrival<'_>)) -> bool {
+    /// Asks all sockets although nobody told that something is queued, until each is empty or has given `batches_max` times eight
+    /// messages: one system call a socket at least. Those of RTCP alone, of which the kernel keeps the times of arrival, are asked at one
+    /// call in sixteen. Returns whether more may be queued.
+    pub fn receive_untold(&mut self, batches_max: usize, mut handle: impl FnMut(MediaArrival<'_>)) -> bool {
         self.untold += 1;
         let asks_control = self.untold.is_multiple_of(CONTROL_TURN);
         for place in 0..self.places.len() {
             if self.places[place].protocol == Some(Protocol::Control) && !asks_control {
                 continue;
             }
-            for _ in 0..UNTOLD_BATCHES_MAX {
+            for _ in 0..batches_max {
                 self.receive_from(place, &mut handle);
                 if !self.receiver.is_ready(place) {
                     break;
@@ -248,6 +248,15 @@ impl MediaReceiver {
             }
         }
         self.is_more()
+    }
+
+    /// The paths of which more packets may be queued than were received.
+    pub fn unread_paths(&self) -> impl Iterator<Item = usize> {
+        let places = self.places.iter().enumerate();
+        let unread = places.filter(|(place, Place { protocol, .. })| {
+            *protocol != Some(Protocol::Control) && self.receiver.is_ready(*place)
+        });
+        unread.map(|(_, place)| place.path)
     }
 
     fn is_more(&self) -> bool {
@@ -275,8 +284,6 @@ fn refused_sources(group: IpAddr, count: usize, error: &io::Error) -> io::Error 
 
 /// RTCP has a turn in so many.
 const CONTROL_TURN: u64 = 16;
-/// Batches of messages that one socket gives before others have their turn.
-const UNTOLD_BATCHES_MAX: usize = 8;
 /// Times that another pair of ports is tried: each fails only when somebody holds a pair's second port alone.
 const PAIRS_TRIED_MAX: usize = 64;
 /// Bytes of receive buffer of RTCP: 100 reports and requests of 1,500 bytes as the kernel charges them.
@@ -349,7 +356,7 @@ mod tests {
         send(here.media(), to, &[&[128, 96], &[129, 200]]);
         let mut heard = Vec::new();
         let is_more =
-            receiver.receive_untold(|arrival| heard.extend(arrival.datagrams().map(|(protocol, _)| protocol)));
+            receiver.receive_untold(8, |arrival| heard.extend(arrival.datagrams().map(|(protocol, _)| protocol)));
         assert_eq!((heard, is_more), (vec![media, control], false));
     }
 
@@ -361,7 +368,7 @@ mod tests {
         send(here.control(), to, &[&[129, 200]]);
         let mut turns = Vec::new();
         for call in 1..=2 * CONTROL_TURN {
-            receiver.receive_untold(|arrival| turns.extend(arrival.protocol.map(|protocol| (call, protocol))));
+            receiver.receive_untold(8, |arrival| turns.extend(arrival.protocol.map(|protocol| (call, protocol))));
         }
         assert_eq!(turns, [(CONTROL_TURN, Protocol::Control)]);
     }

@@ -274,8 +274,13 @@ impl VideoReceiver {
         if self.presentation.has_ready() {
             return Instant::ZERO;
         }
-        let frame = self.oldest_deadline().unwrap_or(Instant::NEVER);
+        let frame = self.frame_timeout();
         self.repairs.as_mut().map_or(frame, |repairs| repairs.due(&self.numbers.window).min(frame))
+    }
+
+    /// When the next frame is due, of those that nothing has hurried; [`Instant::NEVER`] if none has begun.
+    pub fn frame_timeout(&self) -> Instant {
+        self.oldest_deadline().unwrap_or(Instant::NEVER)
     }
 }
 

@@ -85,7 +85,7 @@ impl Timestamp {
 
     /// Converts the time since 1970; rounds to the nearest fraction.
     pub fn from_unix(since_epoch: Duration) -> Timestamp {
-        let (seconds, fraction) = to_fraction(since_epoch);
+        let (seconds, fraction) = to_fraction(since_epoch, NANOS_IN_SECOND / 2);
         Timestamp { seconds, fraction }
     }
 
@@ -122,14 +122,25 @@ impl EpochOffset {
     }
 }
 
-/// Splits a duration into seconds and units of 2⁻³² s, rounded to nearest, as `Duration_t` carries it.
+/// Which of the two neighbours on the wire a duration becomes that lies between them: both read as the same nanosecond. Implementations
+/// compare what is offered with what is requested after rounding of their own, so a writer rounds down and a reader up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rounding {
+    /// The shorter one.
+    Down,
+    /// The longer one.
+    Up,
+}
+
+/// Splits a duration into seconds and units of 2⁻³² s, as `Duration_t` carries it.
 ///
 /// [`INFINITE`] and anything beyond the wire's range becomes `0x7fffffff, 0xffffffff` (RTPS 2.5 §9.3.2.3).
-pub fn duration_to_wire(duration: Duration) -> (i32, u32) {
+pub fn duration_to_wire(duration: Duration, rounding: Rounding) -> (i32, u32) {
     if duration == INFINITE || duration.as_secs() >= i32::MAX as u64 {
         return (i32::MAX, u32::MAX);
     }
-    let (seconds, fraction) = to_fraction(duration);
+    let added = if rounding == Rounding::Up { NANOS_IN_SECOND - 1 } else { 0 };
+    let (seconds, fraction) = to_fraction(duration, added);
     (seconds as i32, fraction)
 }
 
@@ -142,17 +153,20 @@ pub fn duration_from_wire(seconds: i32, fraction: u32) -> Duration {
     }
 }
 
-fn to_fraction(duration: Duration) -> (u32, u32) {
-    let fraction = ((u64::from(duration.subsec_nanos()) << 32) + 500_000_000) / 1_000_000_000;
+/// Seconds and fraction of a duration, with so many parts of `NANOS_IN_SECOND` of a fraction added.
+fn to_fraction(duration: Duration, added: u64) -> (u32, u32) {
+    let fraction = ((u64::from(duration.subsec_nanos()) << 32) + added) / NANOS_IN_SECOND;
     // 999_999_999.9 ns would round up to a whole second; staying just below keeps the seconds right.
     (duration.as_secs() as u32, fraction.min(u64::from(u32::MAX)) as u32)
 }
 
 fn from_fraction(seconds: u32, fraction: u32) -> Duration {
-    let nanos = (u64::from(fraction) * 1_000_000_000 + (1 << 31)) >> 32;
+    let nanos = (u64::from(fraction) * NANOS_IN_SECOND + (1 << 31)) >> 32;
     // The last fraction would round up to a whole second; staying below keeps the seconds right in both directions.
     Duration::from_secs(u64::from(seconds)) + Duration::from_nanos(nanos.min(999_999_999))
 }
+
+const NANOS_IN_SECOND: u64 = 1_000_000_000;
 
 #[cfg(test)]
 mod tests {
@@ -162,14 +176,19 @@ mod tests {
     fn wire_durations_survive_a_round_trip_to_the_nanosecond() {
         for nanos in [0, 1, 999_999_999, 100_000_000, 250_000_000, 1_500_000_001] {
             let duration = Duration::from_nanos(nanos);
-            let (seconds, fraction) = duration_to_wire(duration);
-            assert_eq!(duration_from_wire(seconds, fraction), duration, "{nanos} ns");
+            for rounding in [Rounding::Down, Rounding::Up] {
+                let (seconds, fraction) = duration_to_wire(duration, rounding);
+                assert_eq!(duration_from_wire(seconds, fraction), duration, "{nanos} ns");
+            }
         }
         let longest = duration_from_wire(i32::MAX - 1, u32::MAX);
         assert_eq!(longest, Duration::new(i32::MAX as u64 - 1, 999_999_999), "the seconds stay and it is not infinite");
-        assert_eq!(duration_from_wire(duration_to_wire(longest).0, duration_to_wire(longest).1), longest);
-        assert_eq!(duration_to_wire(Duration::from_millis(250)), (0, 1 << 30));
-        assert_eq!(duration_to_wire(INFINITE), (i32::MAX, u32::MAX));
+        let (seconds, fraction) = duration_to_wire(longest, Rounding::Up);
+        assert_eq!(duration_from_wire(seconds, fraction), longest);
+        assert_eq!(duration_to_wire(Duration::from_millis(250), Rounding::Down), (0, 1 << 30));
+        assert_eq!(duration_to_wire(Duration::from_millis(300), Rounding::Down), (0, 1_288_490_188), "…8.8");
+        assert_eq!(duration_to_wire(Duration::from_millis(300), Rounding::Up), (0, 1_288_490_189));
+        assert_eq!(duration_to_wire(INFINITE, Rounding::Down), (i32::MAX, u32::MAX));
         assert_eq!(duration_from_wire(i32::MAX, u32::MAX), INFINITE);
     }
 

@@ -7,6 +7,7 @@ use crate::qos::{
     PARTITION_NAME_MAX_BYTES, PARTITIONS_MAX, Presentation, ReaderQos, ReaderTiming, Reliability, Representation,
     ResourceLimits, WriterOwnership, WriterQos, WriterTiming,
 };
+use crate::time::Rounding;
 use crate::types::{Guid, Locator};
 use crate::wire::WireError;
 use crate::wire::parameters::{Parameter, ParameterList, ParameterReader, ParameterWriter};
@@ -237,10 +238,10 @@ pub(super) fn put_writer_qos(list: &mut ParameterWriter<'_>, qos: &WriterQos) {
     put_history(list, qos.history);
     put_resource_limits(list, &qos.resource_limits);
     let default = WriterTiming::default();
-    put_changed(list, pid::DEADLINE, qos.timing.deadline, default.deadline);
-    put_changed(list, pid::LATENCY_BUDGET, qos.timing.latency_budget, default.latency_budget);
-    put_changed(list, pid::LIFESPAN, qos.timing.lifespan, default.lifespan);
-    put_liveliness(list, qos.liveliness);
+    put_changed(list, pid::DEADLINE, qos.timing.deadline, default.deadline, Rounding::Down);
+    put_changed(list, pid::LATENCY_BUDGET, qos.timing.latency_budget, default.latency_budget, Rounding::Down);
+    put_changed(list, pid::LIFESPAN, qos.timing.lifespan, default.lifespan, Rounding::Down);
+    put_liveliness(list, qos.liveliness, Rounding::Down);
     if let WriterOwnership::Exclusive { strength } = qos.ownership {
         put_kind(list, pid::OWNERSHIP, EXCLUSIVE);
         list.put(pid::OWNERSHIP_STRENGTH, |value| value.i32(strength));
@@ -264,10 +265,16 @@ pub(super) fn put_reader_qos(list: &mut ParameterWriter<'_>, qos: &ReaderQos) {
     put_history(list, qos.history);
     put_resource_limits(list, &qos.resource_limits);
     let default = ReaderTiming::default();
-    put_changed(list, pid::DEADLINE, qos.timing.deadline, default.deadline);
-    put_changed(list, pid::LATENCY_BUDGET, qos.timing.latency_budget, default.latency_budget);
-    put_changed(list, pid::TIME_BASED_FILTER, qos.timing.minimum_separation, default.minimum_separation);
-    put_liveliness(list, qos.liveliness);
+    put_changed(list, pid::DEADLINE, qos.timing.deadline, default.deadline, Rounding::Up);
+    put_changed(list, pid::LATENCY_BUDGET, qos.timing.latency_budget, default.latency_budget, Rounding::Up);
+    put_changed(
+        list,
+        pid::TIME_BASED_FILTER,
+        qos.timing.minimum_separation,
+        default.minimum_separation,
+        Rounding::Down,
+    );
+    put_liveliness(list, qos.liveliness, Rounding::Up);
     if qos.ownership == Ownership::Exclusive {
         put_kind(list, pid::OWNERSHIP, EXCLUSIVE);
     }
@@ -284,9 +291,9 @@ fn put_kind(list: &mut ParameterWriter<'_>, id: u16, kind: u32) {
     list.put(id, |value| value.u32(kind));
 }
 
-fn put_changed(list: &mut ParameterWriter<'_>, id: u16, period: Duration, default: Duration) {
+fn put_changed(list: &mut ParameterWriter<'_>, id: u16, period: Duration, default: Duration, rounding: Rounding) {
     if period != default {
-        list.put_duration(id, period);
+        list.put(id, |value| value.rounded_duration(period, rounding));
     }
 }
 
@@ -345,11 +352,11 @@ fn limits_on_wire(limits: &ResourceLimits) -> [i32; 3] {
         .map(|limit| limit.and_then(|limit| i32::try_from(limit).ok()).unwrap_or(UNLIMITED))
 }
 
-fn put_liveliness(list: &mut ParameterWriter<'_>, liveliness: Liveliness) {
+fn put_liveliness(list: &mut ParameterWriter<'_>, liveliness: Liveliness, rounding: Rounding) {
     if liveliness != Liveliness::default() {
         list.put(pid::LIVELINESS, |value| {
             value.u32(liveliness.kind as u32);
-            value.duration(liveliness.lease);
+            value.rounded_duration(liveliness.lease, rounding);
         });
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::time::duration_to_wire;
+use crate::time::{Rounding, duration_to_wire};
 use crate::types::{Guid, Locator, SequenceNumber};
 
 /// Appends a parameter list to a buffer, little endian.
@@ -123,9 +123,14 @@ impl ValueWriter<'_> {
         self.out.push(0);
     }
 
-    /// Appends seconds and fraction.
+    /// Appends seconds and fraction, rounded down where there is no such fraction.
     pub fn duration(&mut self, duration: Duration) {
-        let (seconds, fraction) = duration_to_wire(duration);
+        self.rounded_duration(duration, Rounding::Down);
+    }
+
+    /// Appends seconds and fraction.
+    pub fn rounded_duration(&mut self, duration: Duration, rounding: Rounding) {
+        let (seconds, fraction) = duration_to_wire(duration, rounding);
         self.i32(seconds);
         self.u32(fraction);
     }

@@ -13,6 +13,7 @@ mod qos_options;
 mod refusals;
 mod screen;
 mod sending_options;
+mod state_folder;
 mod strangers;
 mod surroundings;
 mod type_search;

@@ -365,11 +365,9 @@ impl UndoOptions {
         if may_make_namespaces() {
             return Ok(PathBuf::from("/var/lib/thalweg/undo.jsonl"));
         }
-        let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from);
-        let state = state.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".local/state")));
-        let state =
-            state.ok_or_else(|| Failure::Usage("there is no home for the undo file; name one by --undo".to_owned()))?;
-        Ok(state.join("thalweg/undo.jsonl"))
+        let state = crate::state_folder::of_user()
+            .ok_or_else(|| Failure::Usage("there is no home for the undo file; name one by --undo".to_owned()))?;
+        Ok(state.join("undo.jsonl"))
     }
 
     fn open(&self, places: &HostPlaces) -> Result<UndoLog<FileStore>, Failure> {

@@ -145,12 +145,36 @@ fn ordered_access_matches_as_its_scopes_do() {
 }
 
 #[test]
+fn persistent_shapes_outlive_their_publisher() {
+    let domain = domain();
+    let folder = std::env::temp_dir().join(format!("thalweg-shapes-state-{}", std::process::id()));
+    let publisher = |options: &str| {
+        let words = format!("shapes -P -d {domain} -t Square -c RED -r -k 0 -D p --write-period 10 {options}");
+        let mut command = command(&words.split(' ').collect::<Vec<_>>());
+        command.env("XDG_STATE_HOME", &folder);
+        Running::start(command)
+    };
+    publisher("-z 7 --num-iterations 5 --final-instance-state u").finish().expect_code(0);
+    // Each of two has a store of its own, one of them that of the first.
+    let _others = [publisher("-z 9"), publisher("-z 11")];
+    let mut subscriber = shapes(&domain, "-S -r -k 0 -D p --num-iterations 600");
+    let mut counts = [0; 3];
+    for size in lines(&mut subscriber).filter_map(|line| size(&line)) {
+        counts[[7, 9, 11].iter().position(|known| *known == size).expect("a size")] += 1;
+        if counts[0] >= 5 && !counts.contains(&0) {
+            break;
+        }
+    }
+    assert!(counts[0] == 5 && !counts.contains(&0), "{counts:?} of 7, 9 and 11");
+    std::fs::remove_dir_all(&folder).expect("our own");
+}
+
+#[test]
 fn what_is_not_effective_is_said_in_front_of_everything_else() {
     let domain = domain();
     for (options, expect) in [
         ("-P -b -c RED --coherent --access-scope g", "    Presentation Coherent Access = not supported\n"),
         ("-S -b --ordered --access-scope g", "    Presentation Ordered Access = not supported\n"),
-        ("-P -c RED -r -D p", "    DURABILITY PERSISTENT = not supported\n"),
     ] {
         let words: Vec<&str> =
             ["shapes", "-d", &domain, "-t", "Square"].into_iter().chain(options.split(' ')).collect();
@@ -160,10 +184,10 @@ fn what_is_not_effective_is_said_in_front_of_everything_else() {
 }
 
 #[test]
-fn a_program_whose_name_ends_in_shape_main_takes_the_options_alone() {
+fn a_program_whose_name_has_shape_main_in_it_takes_the_options_alone() {
     let folder = std::env::temp_dir().join(format!("thalweg-shapes-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
-    let name = folder.join("thalweg_shape_main");
+    let name = folder.join("thalweg-0.1.0_shape_main_linux");
     _ = std::fs::remove_file(&name);
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_thalweg"), &name).expect("a link");
     let mut other = Command::new(&name);

@@ -1,16 +1,15 @@
-//! `thalweg shapes`: the shapes demonstration as the OMG's interoperability suite drives it, also under any program name that ends in
-//! `shape_main`.
+//! `thalweg shapes`: the shapes demonstration as the OMG's interoperability suite drives it, also under any program name with
+//! `shape_main` in it, such as the suite's `thalweg-0.1.0_shape_main_linux`.
 
 mod canvas;
 mod news;
 mod options;
+mod participant;
 mod publish;
 mod qos;
 mod subscribe;
 
 use std::ffi::OsString;
-
-use thalweg::DomainParticipant;
 
 use crate::interrupt::Interrupt;
 use crate::outcome::{Failure, print_line};
@@ -30,8 +29,8 @@ pub(super) struct Shape {
 
 /// The words of the command line, where a program of another name stands for this command.
 pub fn words(mut words: Vec<OsString>) -> Vec<OsString> {
-    let program = words.first().and_then(|path| std::path::Path::new(path).file_stem());
-    if program.is_some_and(|name| name.to_string_lossy().ends_with("shape_main")) {
+    let program = words.first().and_then(|path| std::path::Path::new(path).file_name());
+    if program.is_some_and(|name| name.to_string_lossy().contains("shape_main")) {
         words.insert(1, "shapes".into());
     }
     words
@@ -50,7 +49,7 @@ pub fn run(options: &ShapesOptions, interrupt: &Interrupt) -> Result<(), Failure
         print_line(format_args!("    {policy} = not supported"))?;
         return Err(Failure::Usage(format!("{policy} is not effective")));
     }
-    let participant = DomainParticipant::new(options.domain).map_err(creation)?;
+    let participant = participant::create(options)?;
     if options.publishes() {
         publish::run(options, &participant, interrupt)?;
     } else {

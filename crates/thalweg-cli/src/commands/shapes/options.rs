@@ -58,7 +58,9 @@ pub struct ShapesOptions {
     #[arg(short = 'p', value_name = "NAME")]
     pub partition: Option<String>,
 
-    /// DURABILITY: v, l, t or p for volatile, transient-local, transient, persistent (default: v).
+    /// DURABILITY: v, l, t or p for volatile, transient-local, transient, persistent (default: v). Persistent shapes are kept where
+    /// `participant.store` of the configuration says, else below thalweg/shapes in $XDG_STATE_HOME or in ~/.local/state; late subscribers
+    /// get those of earlier publishers as well, until that folder is deleted.
     #[arg(short = 'D', value_name = "KIND", value_enum, default_value = "v", hide_default_value = true)]
     pub durability: DurabilityWord,
 

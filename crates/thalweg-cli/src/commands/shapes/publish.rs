@@ -12,6 +12,8 @@ use crate::outcome::{Failure, print_line};
 
 /// How long the last samples wait for their acknowledgement.
 const LAST_WORDS: Duration = Duration::from_secs(1);
+/// How long an end of instances is there to be read, by subscribers at their usual period, before the writer leaves: another end.
+const END_SHOWN: Duration = Duration::from_millis(400);
 
 pub fn run(options: &ShapesOptions, participant: &DomainParticipant, interrupt: &Interrupt) -> Result<(), Failure> {
     let qos = PublisherQos { presentation: qos::presentation(options), ..PublisherQos::default() };
@@ -37,7 +39,7 @@ pub fn run(options: &ShapesOptions, participant: &DomainParticipant, interrupt: 
         }
         interrupt.wait_until(Instant::now() + options.write_period());
     }
-    end(options, &writers, &colors)
+    end(options, &writers, &colors, interrupt)
 }
 
 fn create(
@@ -93,7 +95,12 @@ pub fn line(topic: &str, shape: &Shape) -> String {
     format!("{topic:<10} {color:<10} {x:03} {y:03} [{shapesize}]{last}")
 }
 
-fn end(options: &ShapesOptions, writers: &[DataWriter<Shape>], colors: &[String]) -> Result<(), Failure> {
+fn end(
+    options: &ShapesOptions,
+    writers: &[DataWriter<Shape>],
+    colors: &[String],
+    interrupt: &Interrupt,
+) -> Result<(), Failure> {
     for writer in writers {
         for color in colors {
             let shape = Shape { color: color.clone(), ..Shape::default() };
@@ -112,6 +119,9 @@ fn end(options: &ShapesOptions, writers: &[DataWriter<Shape>], colors: &[String]
     for writer in writers {
         // Readers that do not answer miss the end.
         _ = writer.wait_for_acknowledgments(LAST_WORDS);
+    }
+    if options.final_instance_state.is_some() {
+        interrupt.wait_until(Instant::now() + END_SHOWN);
     }
     Ok(())
 }

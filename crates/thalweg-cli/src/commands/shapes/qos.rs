@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use thalweg::qos::{
-    AccessScope, Durability, History, Ownership, PolicyId, Presentation, QosErrorKind, ReaderQos, ReaderTiming,
-    Reliability, Representation, WriterOwnership, WriterQos, WriterTiming,
+    AccessScope, Durability, DurabilityService, History, Ownership, PolicyId, Presentation, QosErrorKind, ReaderQos,
+    ReaderTiming, Reliability, Representation, WriterOwnership, WriterQos, WriterTiming,
 };
 use thalweg::types::INFINITE;
 
@@ -15,10 +15,6 @@ pub fn not_effective(options: &ShapesOptions) -> Option<String> {
     let refused = if options.publishes() { writer(options).check().err() } else { reader(options).check().err() };
     if options.datafrag_size.is_some() {
         return Some("datafrag-size".to_owned());
-    }
-    if options.publishes() && options.durability == DurabilityWord::Persistent {
-        // The suite's program names no store.
-        return Some("DURABILITY PERSISTENT".to_owned());
     }
     let refused = refused.filter(|error| error.kind == QosErrorKind::Unsupported)?;
     Some(match refused.policy {
@@ -32,6 +28,8 @@ pub fn writer(options: &ShapesOptions) -> WriterQos {
     WriterQos {
         reliability: reliability(options),
         durability: durability(options),
+        // What outlives a writer is what it keeps.
+        durability_service: DurabilityService { history: history(options), ..DurabilityService::default() },
         history: history(options),
         timing: WriterTiming {
             deadline: period(options.deadline),

@@ -9,6 +9,7 @@ use thalweg_lab::nearest::nearest;
 
 use crate::commands::topic::TypeFiles;
 use crate::commands::topic::find::{Side, announced, type_of, type_of_files};
+use crate::interrupt::Interrupt;
 use crate::outcome::{Failure, InLine, remark};
 use crate::value_type::{SHORT_NAMES, ValueType, wire_name};
 
@@ -60,6 +61,7 @@ pub struct SampleTypeSearch<'a> {
     side: Side,
     /// When the command gives up.
     deadline: Option<Instant>,
+    interrupt: &'a Interrupt,
     looked: Option<Instant>,
     /// Types that nobody could describe.
     unknown: HashSet<String>,
@@ -73,12 +75,22 @@ impl<'a> SampleTypeSearch<'a> {
         topic: &'a str,
         side: Side,
         deadline: Option<Instant>,
+        interrupt: &'a Interrupt,
     ) -> SampleTypeSearch<'a> {
-        SampleTypeSearch { participant, choice, topic, side, deadline, looked: None, unknown: HashSet::new() }
+        SampleTypeSearch {
+            participant,
+            choice,
+            topic,
+            side,
+            deadline,
+            interrupt,
+            looked: None,
+            unknown: HashSet::new(),
+        }
     }
 
     /// The type to have from now on, if that is another than `now`; looks five times a second at most, and asks whoever has the type for
-    /// up to five seconds.
+    /// up to five seconds, unless the user interrupts it.
     ///
     /// # Errors
     /// When nobody can describe the type that the user named, or it is neither structure nor union.
@@ -98,7 +110,7 @@ impl<'a> SampleTypeSearch<'a> {
         let admits = |name: &str| wanted.map_or_else(|| !unknown.contains(name), |wanted| name == wanted);
         let Some(found) = announced(self.participant, self.topic, side, admits) else { return Ok(None) };
         let rest = self.deadline.map_or(ANSWER_PATIENCE, |deadline| deadline.saturating_duration_since(Instant::now()));
-        match type_of(self.participant, &found, &self.choice.files, rest.min(ANSWER_PATIENCE)) {
+        match type_of(self.participant, &found, &self.choice.files, rest.min(ANSWER_PATIENCE), self.interrupt) {
             Ok((of, origin)) => {
                 remark(InLine(format_args!("{} of {}, from {origin}", found.type_name, found.name)));
                 ValueType::new(&found.type_name, of).map(Some)
@@ -108,6 +120,8 @@ impl<'a> SampleTypeSearch<'a> {
                 self.unknown.insert(found.type_name);
                 Ok(None)
             }
+            // The command looks at interruptions itself, and some end by them in order.
+            Err(Failure::Interrupted) => Ok(None),
             Err(failure) => Err(failure),
         }
     }

@@ -126,7 +126,7 @@ pub fn run(options: &PublishOptions, interrupt: &Interrupt) -> Result<(), Failur
         participant: &participant,
         topic: &topic,
         deadline,
-        types: SampleTypeSearch::new(&participant, &options.of, &topic, Side::Readers, Some(deadline)),
+        types: SampleTypeSearch::new(&participant, &options.of, &topic, Side::Readers, Some(deadline), interrupt),
         lookaround: Lookaround::new(&participant, &options.survey),
     };
     loop {

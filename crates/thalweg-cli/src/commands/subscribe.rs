@@ -79,7 +79,7 @@ pub fn run(options: &SubscribeOptions, interrupt: &Interrupt) -> Result<(), Fail
         qos,
         deadline,
         printed: 0,
-        types: SampleTypeSearch::new(&participant, &options.of, &topic, Side::Writers, deadline),
+        types: SampleTypeSearch::new(&participant, &options.of, &topic, Side::Writers, deadline, interrupt),
         lookaround: Lookaround::new(&participant, &options.survey),
     };
     loop {

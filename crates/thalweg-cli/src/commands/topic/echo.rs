@@ -70,7 +70,7 @@ pub struct EchoOptions {
 pub fn run(options: &EchoOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     let participant = options.source.member.participant()?;
     let found = find(&participant, &options.topic, Side::Writers, options.source.patience, interrupt)?;
-    let (of, origin) = type_of(&participant, &found, &options.source.files, options.source.patience)?;
+    let (of, origin) = type_of(&participant, &found, &options.source.files, options.source.patience, interrupt)?;
     remark(InLine(format_args!("{} of {}, from {origin}", found.type_name, found.name)));
     let sampled = sample_type(&of)?;
     check_paths(options, &of)?;

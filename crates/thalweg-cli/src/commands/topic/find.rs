@@ -8,7 +8,7 @@ use clap::Args;
 use thalweg::discovery::{PublicationData, SubscriptionData};
 use thalweg::qos::Ownership;
 use thalweg::types::{Guid, GuidPrefix, Keyed};
-use thalweg::{DomainParticipant, Raw, Topic, Type};
+use thalweg::{DomainParticipant, Error, ErrorKind, Raw, Topic, Type};
 use thalweg_types::codec::SampleType;
 use thalweg_types::ros::RosPackages;
 use thalweg_types::{Types, idl};
@@ -37,7 +37,7 @@ pub struct TypeOptions {
 pub fn run(options: &TypeOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     let participant = options.source.member.participant()?;
     let found = find(&participant, &options.topic, Side::Either, options.source.patience, interrupt)?;
-    let (of, origin) = type_of(&participant, &found, &options.source.files, options.source.patience)?;
+    let (of, origin) = type_of(&participant, &found, &options.source.files, options.source.patience, interrupt)?;
     remark(InLine(format_args!("{} of {}, from {origin}", found.type_name, found.name)));
     print_line(idl::to_idl([&of]).trim_end())
 }
@@ -198,12 +198,13 @@ pub fn shown_name(name: &str) -> String {
 /// as long as `patience`, and the types that this command knows.
 ///
 /// # Errors
-/// When a file is not understood, or nobody knows the type.
+/// When a file is not understood, nobody knows the type, or the user interrupts the question.
 pub fn type_of(
     participant: &DomainParticipant,
     found: &FoundTopic,
     files: &TypeFiles,
     patience: Duration,
+    interrupt: &Interrupt,
 ) -> Result<(Type, String), Failure> {
     let name = &found.type_name;
     if let Some(known) = type_of_files(name, files)? {
@@ -211,8 +212,11 @@ pub fn type_of(
     }
     let mut refusal = "nobody describes it".to_owned();
     if let Some((owner, information)) = &found.information {
-        match participant.type_of(*owner, information, patience) {
+        let is_silence = |error: &Error| error.kind() == ErrorKind::Timeout;
+        let ask = |wait| participant.type_of(*owner, information, wait);
+        match ask_until(patience, interrupt, is_silence, ask) {
             Ok(of) => return Ok((of, format!("participant {owner}"))),
+            Err(_) if interrupt.came() => return Err(Failure::Interrupted),
             Err(error) => refusal = error.to_string(),
         }
     }
@@ -221,6 +225,25 @@ pub fn type_of(
     }
     let unknown = InLine(format_args!("the type {name} is not known: {refusal}")).to_string();
     Err(Failure::Failed(format!("{unknown}; give it by --idl FILE or --share FOLDER")))
+}
+
+/// What `ask` is told in one of the waits that it is given, in all as long as `patience`, unless the user interrupts them; `is_silence` tells
+/// which answers are none.
+fn ask_until<T, E>(
+    patience: Duration,
+    interrupt: &Interrupt,
+    is_silence: impl Fn(&E) -> bool,
+    mut ask: impl FnMut(Duration) -> Result<T, E>,
+) -> Result<T, E> {
+    let mut rest = patience;
+    loop {
+        let wait = rest.min(ASK_PERIOD);
+        rest -= wait;
+        match ask(wait) {
+            Err(error) if is_silence(&error) && !rest.is_zero() && !interrupt.came() => {}
+            told => return told,
+        }
+    }
 }
 
 /// The type of this name in the files and folders that the user names, and where it was.
@@ -253,10 +276,41 @@ pub fn sample_type(of: &Type) -> Result<SampleType<'_>, Failure> {
 
 /// Interval at which discovery is looked at.
 const LOOK_PERIOD: Duration = Duration::from_millis(20);
+/// How long a participant is asked for a type before it is seen whether the user still waits.
+const ASK_PERIOD: Duration = Duration::from_millis(250);
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_answers_nothing_is_asked_until_time_is_up_or_the_user_interrupts() {
+        let interrupt = Interrupt::watch();
+        let mut waits = Vec::new();
+        let mut ask = |answers_at: usize, patience_ms| {
+            waits.clear();
+            ask_until(
+                Duration::from_millis(patience_ms),
+                &interrupt,
+                |silent| *silent,
+                |wait| {
+                    waits.push(wait.as_millis());
+                    if waits.len() == answers_at { Ok(waits.len()) } else { Err(true) }
+                },
+            )
+        };
+        assert_eq!(ask(9, 600), Err(true));
+        assert_eq!(ask(2, 600), Ok(2));
+        assert_eq!(ask(2, 0), Err(true), "once in any case");
+        assert_eq!(ask(9, 600), Err(true));
+        assert_eq!(waits, [250, 250, 100]);
+        interrupt.end_at_once();
+        let silent = ask_until(Duration::from_secs(60), &interrupt, |silent| *silent, |_| Err::<(), bool>(true));
+        assert_eq!(silent, Err(true));
+        let refused =
+            ask_until(Duration::from_secs(60), &Interrupt::watch(), |silent| *silent, |_| Err::<(), bool>(false));
+        assert_eq!(refused, Err(false), "a refusal is an answer");
+    }
 
     #[test]
     fn names_are_those_of_dds_or_as_ros_shows_them() {

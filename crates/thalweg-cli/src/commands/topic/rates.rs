@@ -282,7 +282,7 @@ fn follow(
     let found = find(&participant, &options.topic, Side::Writers, options.source.patience, interrupt)?;
     // Nothing is decoded but the keys of instances that have owners.
     let (files, patience) = (&options.source.files, options.source.patience);
-    let ask = || type_of(&participant, &found, files, patience);
+    let ask = || type_of(&participant, &found, files, patience, interrupt);
     let of = (found.is_exclusive && found.keyed == Keyed::Yes).then(ask).and_then(Result::ok).map(|(of, _)| of);
     // What writers have kept came at no rate.
     let reading = ReadingOptions { takes_history: false, depth: DEPTH, latency_budget: Duration::ZERO };

@@ -156,7 +156,7 @@ fn destination(
             InLine(&found.type_name)
         )));
     }
-    let (of, origin) = type_of(participant, &found, &options.source.files, options.source.patience)?;
+    let (of, origin) = type_of(participant, &found, &options.source.files, options.source.patience, interrupt)?;
     remark(InLine(format_args!("{} of {}, from {origin}", found.type_name, found.name)));
     Ok(PublishedTopic { of: ValueType::new(&found.type_name, of)?, name: found.name })
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 fn main() {
     println!("cargo:rerun-if-env-changed=FASTDDS_ROOT");
-    let sources = ["src/fastdds.cpp", "src/topic.cpp", "src/types.cpp"];
+    let sources = ["src/fastdds.cpp", "src/shapes.cpp", "src/topic.cpp", "src/types.cpp"];
     sources.iter().chain(&["src/types.hpp"]).for_each(|file| println!("cargo:rerun-if-changed={file}"));
     let root = std::env::var_os("FASTDDS_ROOT").map(PathBuf::from);
     let root = root.expect("FASTDDS_ROOT names the folder that `cargo xtask peers fastdds` sets up");

@@ -3,9 +3,10 @@
 //! `fastdds-perf latency --role both --size 64 --wait listener --cpu 0,1 --json`
 //!
 //! `fastdds-perf types` says how Fast DDS tells others of the types that its standard input describes, and `fastdds-perf topic` writes or
-//! reads a topic of one of them.
+//! reads a topic of one of them. `fastdds-perf shapes` takes the options of the OMG's interoperability suite.
 
 mod fastdds;
+mod shapes;
 mod types;
 
 use peer_protocol::{Program, Wait};
@@ -14,6 +15,7 @@ fn main() {
     match std::env::args().nth(1).as_deref() {
         Some("types") => types::run(),
         Some("topic") => types::run_topic(std::env::args().skip(2)),
+        Some("shapes") => shapes::run(std::env::args().skip(2)),
         _ => {}
     }
     peer_protocol::run::<fastdds::Participant>(&Program {

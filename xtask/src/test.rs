@@ -18,6 +18,9 @@ const TRIED_AGAIN_MAX: usize = 3;
 /// Number of simulated worlds of a test run; a long run takes 20,000.
 const SEEDS: &str = "200";
 
+/// Makes tests with optimizations.
+const OPTIMIZED: [&str; 2] = ["--profile", "optimized"];
+
 /// The suites in the order they run: quick and most telling ones first.
 const SUITES: [Suite; 18] = [
     ("workspace", workspace),
@@ -116,13 +119,12 @@ fn simulation() -> Outcome<Tally> {
 
 /// Models of what threads share, in every order of their steps; built apart, since a flag changes what everything is built from.
 fn models() -> Outcome<Tally> {
-    let mut command = cargo(&["test", "--release", "--package", "thalweg", "--package", "thalweg-transport", "--lib"]);
+    let mut command = cargo(&["test"]);
+    command.args(OPTIMIZED).args(["--package", "thalweg", "--package", "thalweg-transport", "--lib"]);
     command
         .env("RUSTFLAGS", "--cfg loom")
         .env_remove("CARGO_ENCODED_RUSTFLAGS")
         .env("CARGO_TARGET_DIR", target().join("loom"));
-    // The optimizations across crates take longer than the models.
-    command.env("CARGO_PROFILE_RELEASE_LTO", "off");
     tally(command.args(["--", "models::"]))
 }
 
@@ -174,9 +176,8 @@ fn video() -> Outcome<Tally> {
     let left_out: Vec<String> = ready.missing.iter().map(|(name, _)| format!("--skip={name}::")).collect();
     let arguments: Vec<&str> =
         left_out.iter().map(String::as_str).chain(["--include-ignored", "--test-threads=1"]).collect();
-    let tests =
-        ["--release", "--package", "thalweg-video", "--test", "namespaces", "--test", "topics", "--test", "peers"];
-    let mut tally = cargo_test(&tests, &arguments, |command| {
+    let tests = ["--package", "thalweg-video", "--test", "namespaces", "--test", "topics", "--test", "peers"];
+    let mut tally = cargo_test(&[&OPTIMIZED[..], &tests].concat(), &arguments, |command| {
         command.envs(ready.environment.iter().cloned());
     })?;
     // The program itself with picture and sound, and its measurement of a small picture: little enough for a build without optimizations.
@@ -207,7 +208,7 @@ fn probe() -> Outcome<Tally> {
 /// The receive buffers that the advisor computes, over planted stalls of a receiver: half a minute of a quiet machine.
 fn stalls() -> Outcome<Tally> {
     netns::available()?;
-    let tests = ["--release", "--package", "thalweg-advisor", "--test", "it"];
+    let tests = [&OPTIMIZED[..], &["--package", "thalweg-advisor", "--test", "it"]].concat();
     cargo_test(&tests, &["stalls::", "--include-ignored", "--test-threads=1"], |_| ())
 }
 

@@ -14,8 +14,7 @@ mod video_tests;
 use burst::Burst;
 pub use coap_tests::PEERS as COAP_PEERS;
 pub use foxglove::PEER as FOXGLOVE;
-use programs::FASTDDS;
-pub use programs::{CYCLONE, run};
+pub use programs::{CYCLONE, FASTDDS, RUSTDDS, run};
 pub use prometheus::prometheus;
 pub use video_tests::PEERS as VIDEO_PEERS;
 
@@ -141,7 +140,7 @@ pub fn shells() -> Outcome {
 pub fn vendors() -> Outcome<(PathBuf, PathBuf)> {
     std::thread::scope(|scope| {
         let fastdds = scope.spawn(|| FASTDDS.build());
-        let rustdds = programs::RUSTDDS.build();
+        let rustdds = RUSTDDS.build();
         let fastdds = fastdds.join().map_err(|_| "the build of Fast DDS's program failed".to_owned())?;
         Ok((fastdds?, rustdds?))
     })

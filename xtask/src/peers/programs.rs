@@ -51,6 +51,8 @@ impl PeerBuild {
         let mut command = Command::new("cargo");
         command.args(["build", "--release", "--locked", "--quiet"]).current_dir(root().join("peers").join(&program));
         command.env("CARGO_TARGET_DIR", &built).envs((self.environment)()?);
+        // Where dependencies are built: most are those of all programs.
+        command.env("CARGO_BUILD_BUILD_DIR", super::folder().join("build"));
         run_command(&mut command)?;
         Ok(built.join("release").join(program))
     }

@@ -49,7 +49,7 @@ impl Host {
     /// The same command on this host.
     pub fn command(&self, command: &Command) -> Command {
         let mut inside = self.0.command(command.get_program());
-        inside.args(command.get_args());
+        inside.args(command.get_args()).envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
         inside
     }
 }

@@ -9,7 +9,7 @@ use thalweg_host::Namespace;
 
 use crate::report::{self, SuiteRow};
 use crate::workspace::{cargo, in_ci, run as run_command, target};
-use crate::{Outcome, browser, netns, peers};
+use crate::{Outcome, browser, compliance, netns, peers};
 
 /// As many failed tests of a suite are tried again, each alone. Those that measure time may fail beside the others on a busy machine;
 /// more than these fail for another reason.
@@ -220,16 +220,26 @@ fn ssh() -> Outcome<Tally> {
     })
 }
 
-/// The vendors' programs of `peers/`: bursts to them, and scenarios.
+/// The vendors' programs of `peers/`: bursts to them, scenarios, and the cases of `thalweg shapes`.
 fn vendors() -> Outcome<Tally> {
     netns::available()?;
     peers::packet_filter()?;
     let (fastdds, rustdds) = peers::vendors()?;
     let (cyclone, sshd) = (peers::CYCLONE.build()?, peers::sshd()?);
-    cargo_test(&["--package", "thalweg-cli", "--test", "peers"], &["vendors::", "--test-threads=4"], |command| {
+    let tests = ["--package", "thalweg-cli", "--test", "peers"];
+    let mut tally = cargo_test(&tests, &["vendors::", "--test-threads=4"], |command| {
         let programs = [("CYCLONE", &cyclone), ("FASTDDS", &fastdds), ("RUSTDDS", &rustdds), ("SSHD", &sshd)];
         command.envs(programs.map(|(name, program)| (format!("THALWEG_{name}"), program)));
-    })
+    })?;
+    match compliance::check_vendors() {
+        Ok(cases) => tally.passed += cases,
+        Err(reason) => {
+            println!("{reason}");
+            tally.failed += 1;
+            tally.reason.push_str(" the cases of shapes with other vendors");
+        }
+    }
+    Ok(tally)
 }
 
 /// Protected requests between Thalweg and aiocoap, and before a packet dissector.

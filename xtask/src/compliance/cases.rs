@@ -19,6 +19,22 @@ pub struct Case {
     pub rule: Option<SampleRule>,
 }
 
+impl Case {
+    /// The number of the policy by which its ends do not fit, if they do not (DDS 1.4, IDL PSM; XTypes 1.3 §7.6.3.1.1).
+    pub fn refused_policy(&self) -> Option<u32> {
+        let all = [
+            ("DURABILITY ", 2),
+            ("PRESENTATION ", 3),
+            ("DEADLINE ", 4),
+            ("OWNERSHIP ", 6),
+            ("RELIABILITY ", 11),
+            ("DATA_REPRESENTATION ", 23),
+        ];
+        let is_refused = self.expect == REFUSE;
+        all.into_iter().find(|(name, _)| is_refused && self.clause.starts_with(name)).map(|(_, number)| number)
+    }
+}
+
 /// A rule of samples.
 pub struct SampleRule {
     /// How many are looked at.
@@ -129,10 +145,10 @@ pub const CASES: &[Case] = &[
     case("ownership shared to exclusive", "OWNERSHIP §2.2.3.9", &["-s -1"], "-s 3", REFUSE),
     case("ownership exclusive to shared", "OWNERSHIP §2.2.3.9", &["-s 3"], "-s -1", REFUSE),
     with_rule(
-        case("the strongest owns", "OWNERSHIP_STRENGTH §2.2.3.10", &["-s 3 -z 20", "-s 4 -z 30"], "-s 2", MATCH),
+        case("the strongest owns", "OWNERSHIP_STRENGTH §2.2.3.10", &["-s 3 -z 20", "-s 4 -z 30"], "-s 2 -k 0", MATCH),
         STRONGEST,
     ),
-    with_rule(case("shared by two", "OWNERSHIP §2.2.3.9", &["-s -1 -z 20", "-s -1 -z 30"], "-s -1", MATCH), BOTH),
+    with_rule(case("shared by two", "OWNERSHIP §2.2.3.9", &["-s -1 -z 20", "-s -1 -z 30"], "-s -1 -k 0", MATCH), BOTH),
     case("durability v to l", "DURABILITY §2.2.3.4", &["-D v"], "-D l", REFUSE),
     case("durability l to v", "DURABILITY §2.2.3.4", &["-D l"], "-D v", MATCH),
     case("durability l to t", "DURABILITY §2.2.3.4", &["-D l"], "-D t", REFUSE),
@@ -228,6 +244,20 @@ pub const CASES: &[Case] = &[
     ),
     with_rule(case("four instances", "§2.2.2.4.2", &["--num-instances 4"], "", MATCH), FOUR),
     with_rule(case("100 KB", "§2.2.2.4.2", &["-r -k 0 --additional-payload-size 100000"], "-r -k 0", MATCH), LARGE),
+    with_rule(
+        case("1 MB", "§2.2.2.4.2", &["-r -k 0 --write-period 200 --additional-payload-size 1000000"], "-r -k 0", MATCH),
+        LARGE,
+    ),
+    with_rule(
+        case(
+            "10 MB",
+            "§2.2.2.4.2",
+            &["-r -k 0 --write-period 1000 --additional-payload-size 10000000"],
+            "-r -k 0",
+            MATCH,
+        ),
+        LARGE,
+    ),
     case(
         "unregistered",
         "§2.2.2.4.2.7",

@@ -1,13 +1,17 @@
 //! What the programs of a case print, and what they come to by it.
 
+use std::cell::{Cell, RefCell};
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::Outcome;
+use crate::netns::Host;
+use crate::workspace::target;
 
 /// What a program came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,42 +83,123 @@ fn news(line: &str) -> Option<End> {
     all.into_iter().find(|(words, _)| line.contains(words)).map(|(_, end)| end)
 }
 
+/// A shapes program, ours or another vendor's.
+pub struct ShapesProgram<'a> {
+    /// What starts it, in front of its options.
+    words: Vec<OsString>,
+    host: Option<&'a Host>,
+    is_ours: bool,
+}
+
+impl<'a> ShapesProgram<'a> {
+    /// One that runs on this machine.
+    pub fn here(words: Vec<OsString>) -> ShapesProgram<'static> {
+        ShapesProgram { words, host: None, is_ours: false }
+    }
+
+    /// One that runs on a host of our own.
+    pub fn on(host: &'a Host, words: Vec<OsString>) -> ShapesProgram<'a> {
+        ShapesProgram { words, host: Some(host), is_ours: false }
+    }
+
+    /// The same as ours: what it does not offer with others is a failure.
+    pub fn ours(self) -> ShapesProgram<'a> {
+        ShapesProgram { is_ours: true, ..self }
+    }
+
+    /// Whether it is ours.
+    pub fn is_ours(&self) -> bool {
+        self.is_ours
+    }
+
+    /// Its words, to be shown.
+    pub fn name(&self) -> String {
+        self.words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(self.words.first().map_or_else(Default::default, OsString::as_os_str));
+        command.args(self.words.iter().skip(1));
+        command.env("XDG_STATE_HOME", state_folder());
+        match self.host {
+            Some(host) => host.command(&command),
+            None => command,
+        }
+    }
+}
+
+/// Where PERSISTENT shapes of ours are kept.
+pub fn state_folder() -> PathBuf {
+    target().join("shapes")
+}
+
+/// The number of the policy that a line names as incompatible.
+fn policy_of(line: &str) -> Option<u32> {
+    let (_, told) = line.split_once("incompatible_qos()")?;
+    let digits = told.rsplit_once(" : ")?.1.split(|letter: char| !letter.is_ascii_digit()).next()?;
+    digits.parse().ok()
+}
+
 /// A program of a case that runs; it ends with this.
 pub struct Running {
-    child: Child,
+    child: RefCell<Child>,
     lines: Receiver<String>,
+    /// The policy that it was last told to be incompatible.
+    policy: Cell<Option<u32>>,
+    has_endpoint: Cell<bool>,
 }
 
 impl Running {
     /// Starts the shapes program with these options, of which `'` holds words together.
-    pub fn start(program: &Path, domain: u32, role: &str, options: &str) -> Outcome<Running> {
-        let mut command = Command::new(program);
-        if program.file_stem().is_some_and(|name| name == "thalweg") {
-            command.arg("shapes");
-        }
+    pub fn start(program: &ShapesProgram<'_>, domain: u32, role: &str, options: &str) -> Outcome<Running> {
+        let mut command = program.command();
         command.args([role, "-d", &domain.to_string()]).args(words(options));
         if !options.contains("-t ") {
             command.args(["-t", "Square"]);
         }
         let started = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
-        let mut child = started.map_err(|error| format!("{}: {error}", program.display()))?;
+        let mut child = started.map_err(|error| format!("{}: {error}", program.name()))?;
         let output = child.stdout.take().ok_or("a program without output")?;
         let (sender, lines) = channel();
         thread::spawn(move || {
             let lines = BufReader::new(output).lines().map_while(Result::ok);
             lines.take_while(|line| sender.send(line.clone()).is_ok()).count()
         });
-        Ok(Running { child, lines })
+        Ok(Running { child: RefCell::new(child), lines, policy: Cell::new(None), has_endpoint: Cell::new(false) })
     }
 
-    /// Reads until the program comes to `expected`, to something else that cannot become it, or to nothing within `patience`. Up to
-    /// `count` samples are waited for; zero where samples say nothing, as those that a publisher prints.
-    pub fn come_to(&self, expected: End, count: usize, patience: Duration) -> (End, Vec<PrintedSample>) {
+    /// Whether it has ended with a failure: it lacks what it was asked for.
+    pub fn has_failed(&self) -> bool {
+        matches!(self.child.borrow_mut().try_wait(), Ok(Some(status)) if !status.success())
+    }
+
+    /// Whether it has said that it makes its endpoint, and runs.
+    pub fn is_there(&self) -> bool {
+        self.has_endpoint.get() && matches!(self.child.borrow_mut().try_wait(), Ok(None))
+    }
+
+    /// The number of the policy by which it does not fit its partner, as it was told.
+    pub fn policy(&self) -> Option<u32> {
+        self.policy.get()
+    }
+
+    /// Reads until the program comes to `expected`, to something else that cannot become it, or to nothing within `patience` or until
+    /// its `partner` has failed. Up to `count` samples are waited for; zero where samples say nothing, as those that a publisher prints.
+    pub fn come_to(
+        &self,
+        expected: End,
+        count: usize,
+        patience: Duration,
+        partner: Option<&Running>,
+    ) -> (End, Vec<PrintedSample>) {
         let (deadline, mut samples, mut end) = (Instant::now() + patience, Vec::new(), End::Alone);
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            let line = match self.lines.recv_timeout(left) {
+            let line = match self.lines.recv_timeout(left.min(GLANCE)) {
                 Ok(line) => line,
+                Err(RecvTimeoutError::Timeout) if left > GLANCE && !partner.is_some_and(Running::has_failed) => {
+                    continue;
+                }
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return (end, samples),
             };
             if let Some(sample) = PrintedSample::read(&line) {
@@ -127,6 +212,13 @@ impl Running {
                     return (End::Fine, samples);
                 }
                 continue;
+            }
+            self.policy.set(policy_of(&line).or(self.policy.get()));
+            self.has_endpoint
+                .set(self.has_endpoint.get() || line.starts_with("Create writer") || line.starts_with("Create reader"));
+            // Instances end with their writer as well.
+            if matches!(expected, End::WithoutWriters | End::Disposed) && line.contains("matched writers 0 ") {
+                return (end, samples);
             }
             match news(&line) {
                 Some(End::NotOffered) => return (End::NotOffered, samples),
@@ -142,10 +234,14 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        _ = self.child.kill();
-        _ = self.child.wait();
+        let child = self.child.get_mut();
+        _ = child.kill();
+        _ = child.wait();
     }
 }
+
+/// How often a program that says nothing makes one look at its partner.
+const GLANCE: Duration = Duration::from_millis(200);
 
 fn words(options: &str) -> Vec<String> {
     let parts = options.split('\'').enumerate();
@@ -166,7 +262,9 @@ mod tests {
         assert_eq!(PrintedSample::read("Square     RED        012 034 [20]"), sample("RED", 20, None));
         assert_eq!(PrintedSample::read("Square     RED1       012 034 [7] {255}"), sample("RED1", 7, Some(255)));
         assert_eq!(PrintedSample::read("Square     RED        NOT_ALIVE_DISPOSED_INSTANCE_STATE"), None);
-        assert_eq!(news("on_offered_incompatible_qos() topic: 'Square'"), Some(End::Incompatible));
+        let line = "on_offered_incompatible_qos() topic: 'Square'  type: 'ShapeType' : 11 (RELIABILITY)";
+        assert_eq!((news(line), policy_of(line)), (Some(End::Incompatible), Some(11)));
+        assert_eq!(policy_of("on_offered_deadline_missed() topic: 'Square'  type: 'ShapeType' : (total = 3)"), None);
     }
 
     #[test]

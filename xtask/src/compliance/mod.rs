@@ -4,9 +4,10 @@
 mod cases;
 mod clauses;
 mod ends;
+mod vendors;
 
+use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -16,16 +17,18 @@ use crate::Outcome;
 use crate::workspace::{cargo, root, run as run_command, target};
 use cases::{CASES, Case};
 use clauses::{AREAS, Clause};
-use ends::{End, Running};
+use ends::{End, Running, ShapesProgram};
 
 /// The page that is made.
 const PAGE: &str = "docs/compliance.md";
 /// Cases that run at once: each has two or three processes that mostly wait.
-const AT_ONCE: usize = 3;
+const AT_ONCE: usize = 6;
 /// Domains of the cases, beyond those that people use.
 const FIRST_DOMAIN: u32 = 180;
 /// Longest wait for what a case expects; nothing waits for it when all is well.
 const PATIENCE: Duration = Duration::from_secs(40);
+/// Samples of a case that are shown where its rule does not hold.
+const SHOWN_MAX: usize = 20;
 /// What must not happen is waited for so long.
 const SILENCE: Duration = Duration::from_secs(5);
 
@@ -38,21 +41,32 @@ enum Verdict {
 }
 
 /// Checks that every clause names a test that exists, runs the cases, and writes the page; with `--check`, compares what it would write with
-/// the page that is there. `shapes` programs of other vendors are taken as `--with PROGRAM`, once as publisher and once as subscriber.
+/// the page that is there. `vendors` runs them with the shapes programs below `peers/` and writes their page, `--with PROGRAM` with
+/// another one; each is publisher once, and subscriber once.
 pub fn run(arguments: &[String]) -> Outcome {
-    let (mut check, mut program, mut rest) = (false, None, arguments.iter());
+    let (mut check, mut program, mut vendors, mut rest) = (false, None, None, arguments.iter());
     while let Some(word) = rest.next() {
         match word.as_str() {
             "--check" => check = true,
-            "--with" => program = Some(PathBuf::from(rest.next().ok_or("--with names a program")?)),
-            other => return Err(format!("compliance does not know {other:?}; it takes --check and --with PROGRAM")),
+            "--with" if vendors.is_none() => program = Some(rest.next().ok_or("--with names a program")?),
+            "vendors" => vendors = Some(Vec::new()),
+            name if !name.starts_with('-') && vendors.is_some() => {
+                vendors.iter_mut().for_each(|names| names.push(name))
+            }
+            other => {
+                let words = "--check, --with PROGRAM and vendors [NAME…]";
+                return Err(format!("compliance does not know {other:?}; it takes {words}"));
+            }
         }
     }
     clauses::check_tests(&root())?;
-    run_command(&mut cargo(&["build", "--package", "thalweg-cli"]))?;
-    let own = target().join("debug/thalweg");
+    let own = own_program()?;
+    if let Some(names) = vendors {
+        return vendors::run(own, &names, check).map(drop);
+    }
+    let own = ShapesProgram::here(own).ours();
     if let Some(other) = program {
-        return run_with(&own, &other);
+        return run_with(&own, &ShapesProgram::here(vec![other.into()]));
     }
     let verdicts = run_all(&own, &own);
     let page = page(&verdicts)?;
@@ -69,11 +83,30 @@ pub fn run(arguments: &[String]) -> Outcome {
     if failed == 0 { Ok(()) } else { Err(format!("{failed} cases failed")) }
 }
 
-/// Runs the cases against the program of another vendor, both ways; prints what they come to.
-fn run_with(own: &Path, other: &Path) -> Outcome {
+/// Runs the cases against the vendors' programs; returns how many came to what their page says.
+///
+/// # Errors
+/// A program is not to be had, or some case comes to something else.
+pub fn check_vendors() -> Outcome<usize> {
+    vendors::run(own_program()?, &[], true)
+}
+
+/// What starts our own program.
+fn own_program() -> Outcome<Vec<OsString>> {
+    run_command(&mut cargo(&["build", "--package", "thalweg-cli"]))?;
+    // What persistent shapes an earlier run left behind would be those of this one.
+    let state = ends::state_folder();
+    if state.exists() {
+        std::fs::remove_dir_all(&state).map_err(|error| format!("{}: {error}", state.display()))?;
+    }
+    Ok(vec![target().join("debug/thalweg").into(), "shapes".into()])
+}
+
+/// Runs the cases against another program, both ways; prints what they come to.
+fn run_with(own: &ShapesProgram<'_>, other: &ShapesProgram<'_>) -> Outcome {
     let mut failed = 0;
     for (publisher, subscriber) in [(own, other), (other, own)] {
-        println!("\n=== {} to {} ===", publisher.display(), subscriber.display());
+        println!("\n=== {} to {} ===", publisher.name(), subscriber.name());
         failed += report(&run_all(publisher, subscriber));
     }
     if failed == 0 { Ok(()) } else { Err(format!("{failed} cases failed")) }
@@ -93,7 +126,7 @@ fn report(verdicts: &[Verdict]) -> usize {
     verdicts.iter().filter(|verdict| matches!(verdict, Verdict::Failed(_))).count()
 }
 
-fn run_all(publisher: &Path, subscriber: &Path) -> Vec<Verdict> {
+fn run_all(publisher: &ShapesProgram<'_>, subscriber: &ShapesProgram<'_>) -> Vec<Verdict> {
     let next = AtomicUsize::new(0);
     let verdicts: Vec<Mutex<Option<Verdict>>> = CASES.iter().map(|_| Mutex::new(None)).collect();
     thread::scope(|scope| {
@@ -115,7 +148,12 @@ fn run_all(publisher: &Path, subscriber: &Path) -> Vec<Verdict> {
 }
 
 /// Runs the programs of a case until they have come to what is expected, or surely will not.
-fn run_case(case: &Case, domain: u32, publisher: &Path, subscriber: &Path) -> Outcome<Verdict> {
+fn run_case(
+    case: &Case,
+    domain: u32,
+    publisher: &ShapesProgram<'_>,
+    subscriber: &ShapesProgram<'_>,
+) -> Outcome<Verdict> {
     let patience = |expected: End| if expected == End::Alone { SILENCE } else { PATIENCE };
     // A late subscriber comes when some samples were written.
     let is_late = case.publishers[0].starts_with("late ");
@@ -127,26 +165,48 @@ fn run_case(case: &Case, domain: u32, publisher: &Path, subscriber: &Path) -> Ou
         publishers.push(Running::start(publisher, domain, "-P", &format!("-c RED -w {options}"))?);
     }
     if is_late {
-        publishers[0].come_to(End::Fine, 6, PATIENCE);
+        publishers[0].come_to(End::Fine, 6, PATIENCE, None);
     }
     let reader = early.map_or_else(start_subscriber, Ok)?;
     let count = case.rule.as_ref().map_or(0, |rule| rule.samples);
-    let (heard, samples) = reader.come_to(case.expect.1, count.max(1), patience(case.expect.1));
-    let (said, _) = publishers[0].come_to(case.expect.0, 0, patience(case.expect.0));
-    if said == End::NotOffered || heard == End::NotOffered {
-        return Ok(Verdict::NotOffered);
+    let (heard, samples) = reader.come_to(case.expect.1, count.max(1), patience(case.expect.1), Some(&publishers[0]));
+    if heard == End::NotOffered {
+        return Ok(not_offered(subscriber, publisher));
+    }
+    let (said, _) = publishers[0].come_to(case.expect.0, 0, patience(case.expect.0), None);
+    if said == End::NotOffered {
+        return Ok(not_offered(publisher, subscriber));
+    }
+    if (said, heard) == (End::Alone, End::Alone) && !(publishers[0].is_there() && reader.is_there()) {
+        return Ok(Verdict::Failed("a program has ended, or made no endpoint".to_owned()));
     }
     if (said, heard) != case.expect {
         return Ok(Verdict::Failed(format!("came to {said:?} and {heard:?} instead of {:?}", case.expect)));
+    }
+    if let Some(policy) = case.refused_policy() {
+        let named = [publishers[0].policy(), reader.policy()];
+        if named != [Some(policy); 2] {
+            return Ok(Verdict::Failed(format!("the policies {named:?} were named instead of {policy}")));
+        }
     }
     match &case.rule {
         Some(rule) if samples.len() < rule.samples => {
             Ok(Verdict::Failed(format!("{} of {} samples came", samples.len(), rule.samples)))
         }
         Some(rule) if !(rule.holds)(&samples) => {
-            Ok(Verdict::Failed(format!("{} does not hold: {samples:?}", rule.words)))
+            let some: Vec<String> =
+                samples.iter().take(SHOWN_MAX).map(|sample| format!("{} [{}]", sample.color, sample.size)).collect();
+            Ok(Verdict::Failed(format!("{} does not hold: {}", rule.words, some.join(", "))))
         }
         _ => Ok(Verdict::Passed),
+    }
+}
+
+/// What it comes to that `program` lacks what it was asked for.
+fn not_offered(program: &ShapesProgram<'_>, other: &ShapesProgram<'_>) -> Verdict {
+    match program.is_ours() && !other.is_ours() {
+        true => Verdict::Failed("our own program does not offer it".to_owned()),
+        false => Verdict::NotOffered,
     }
 }
 

@@ -11,12 +11,13 @@ use std::time::{Duration, Instant};
 use crate::Outcome;
 use crate::workspace::{cargo, has, run as run_command, target};
 
-/// Counts the costs of a sample of 256 B on each side, by the given methods; or those of many endpoints, participants or readers, or of
-/// types that are described; or those of the codec for types that are known at run time.
+/// Counts the costs of a sample of 256 B on each side, by the given methods; or those of many endpoints, participants, readers or
+/// instances, or of types that are described; or those of the codec for types that are known at run time.
 pub fn run(arguments: &[String]) -> Outcome {
     match arguments.first().map(String::as_str) {
         Some(CROWD_PAIRS | CROWD_PARTICIPANTS) => return bench("thalweg", "crowd", arguments),
         Some("types") => return bench("thalweg", "types", arguments),
+        Some("instances") => return bench("thalweg", "instances", &[]),
         Some("readers") => return bench("thalweg-rtps", "readers", &[]),
         Some("codec") => return bench("thalweg-types", "codec", &[]),
         _ => {}

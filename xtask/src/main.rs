@@ -40,6 +40,7 @@ usage: cargo xtask <command>
   count types [N] [ROUNDS]
                       measure what described types add to the discovery of N participants (default 50) in processes of their own,
                       each with ten endpoints: time, processor time, datagrams and bytes
+  count instances     measure what an instance costs among a thousand others and among a million
   count readers       measure the cost of a write, an ACKNACK and a match for a writer with 1 to 4,000 readers
   count codec         measure reading and writing samples of types that are known at run time only, beside the derived codec
   api [--write]       compare the public API of thalweg, and what it exports of our other crates, with docs/api/thalweg.txt; with

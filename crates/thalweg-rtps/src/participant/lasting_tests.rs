@@ -387,6 +387,35 @@ fn a_reader_that_lived_through_a_crash_gets_nothing_twice_and_misses_nothing_sto
     assert_eq!(after_a_crash(9, 2, 5).0, [1, 2, 3, 4, 5, 6, 7, 200]);
 }
 
+/// What the writer of a process that was killed had sent last came behind the match with the next one, which repeated it.
+#[test]
+fn nothing_comes_of_a_writer_whose_history_goes_on_under_another_one() {
+    let mut net = Net::new(3);
+    let qos = WriterQos { durability: Durability::Persistent, ..transient(100) };
+    let participant = &mut net.nodes[0].participant;
+    let first = participant.create_lasting_writer(net.now, config(qos.clone(), Keyed::No, ""), Some(stored(1_000)));
+    let first = first.expect("there is a store");
+    let reader = net.reader(2, wanting(), Keyed::No);
+    net.run_for(SECOND);
+    assert!(net.write(0, &first, &[1]));
+    net.run_for(SECOND);
+    let changes = first.lock().take_records().expect("there is news").added;
+    let history = StoredHistory { changes, last: SequenceNumber(1_000), ..stored(2_000) };
+    let second = net.nodes[1].participant.restore_writer(net.now, config(qos, Keyed::No, ""), history);
+    let second = second.expect("a legal QoS").lock().guid();
+    net.run_for(SECOND);
+    assert!(net.write(0, &first, &[2]));
+    net.run_for(SECOND);
+    let samples = take(&net, &reader);
+    assert!(samples.iter().all(|sample| sample.info.valid), "the instance has had a writer all the time");
+    assert_eq!(first_bytes(&samples), [1]);
+    assert_eq!(reader.lock().matched_writers().collect::<Vec<_>>(), [second]);
+    let writer = first.lock().guid();
+    let reader = reader.lock().guid().entity;
+    let unmatched = Event::SubscriptionUnmatched { reader, writer };
+    assert!(net.nodes[2].events.contains(&unmatched));
+}
+
 #[test]
 fn a_history_that_was_put_back_is_read_from_its_start() {
     let mut net = Net::new(3);

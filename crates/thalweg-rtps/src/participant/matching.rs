@@ -227,7 +227,12 @@ impl Participant {
         self.refusals.forget((reader, writer));
         let Some(matched) = self.writer_as_matched(writer) else { return };
         let Some(shared) = self.endpoints.reader(reader) else { return };
-        shared.lock().match_writer(now, matched);
+        let superseded = {
+            let mut state = shared.lock();
+            let superseded = if was_matched { Vec::new() } else { state.superseded_by(&matched) };
+            state.match_writer(now, matched);
+            superseded
+        };
         self.order.schedule.make_ready(reader);
         if !was_matched {
             if let Some(known) = self.database.publications.get_mut(writer) {
@@ -240,6 +245,7 @@ impl Participant {
             }
         }
         self.watch_liveliness(now, writer);
+        superseded.into_iter().for_each(|former| self.unmatch_pair_of_reader(now, reader, former));
     }
 
     /// Tells of a topic that another endpoint uses with a type that does not fit (DDS-XTypes 1.3 §7.6.3.4).

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use super::Reader;
 use super::departed::LeftOff;
+use super::{MatchedWriter, Reader};
 use crate::types::{Guid, HistoryIdentity};
 
 /// Histories remembered; the one that was left first is forgotten first, and delivered again if it comes back. As many as a participant
@@ -36,6 +36,14 @@ impl Histories {
 }
 
 impl Reader {
+    /// The matched writers whose history `next` goes on with. Their process is gone, but its lease has not ended, and what it sent last
+    /// may still be on the way: it would be delivered beside what `next` repeats.
+    pub(crate) fn superseded_by(&self, next: &MatchedWriter) -> Vec<Guid> {
+        let Some(history) = next.history else { return Vec::new() };
+        let others = self.writers.iter().map(|writer| &writer.matched).filter(|other| other.guid != next.guid);
+        others.filter(|other| other.history == Some(history)).map(|other| other.guid).collect()
+    }
+
     /// Where to go on with `next`, a new writer of a history: one that was killed is still matched until its lease ends. Its instances
     /// are those of the new one as well.
     pub(super) fn recall_history(&mut self, history: HistoryIdentity, next: Guid) -> Option<LeftOff> {

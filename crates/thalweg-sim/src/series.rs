@@ -1,6 +1,8 @@
 //! Many seeds, on as many processors as there are.
 
+use std::any::Any;
 use std::ops::{ControlFlow, RangeInclusive};
+use std::panic::{UnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, mpsc};
 use std::time::Duration;
@@ -37,6 +39,15 @@ impl Report {
         }
     }
 
+    /// What `world` gives, the one of `seed`; that it panicked, where it did.
+    fn of_seed(seed: u64, world: impl FnOnce() -> Report + UnwindSafe) -> Report {
+        catch_unwind(world).unwrap_or_else(|panic| {
+            let how = words_of(&*panic).to_string();
+            let breach = Breach { seed, law: "no panic".into(), how, tail: String::new() };
+            Report { seeds: 1, breaches: vec![breach], ..Report::default() }
+        })
+    }
+
     fn add(&mut self, other: Report) {
         self.seeds += other.seeds;
         self.written += other.written;
@@ -47,8 +58,14 @@ impl Report {
     }
 }
 
-/// Runs the worlds of `seeds` on `jobs` threads (at least one) and checks every law in each. `progress` is called for each world
-/// when it is over, in no order, and may break the series off.
+/// What a panic said.
+fn words_of(panic: &(dyn Any + Send)) -> &str {
+    let words = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+    words.unwrap_or("without words")
+}
+
+/// Runs the worlds of `seeds` on `jobs` threads (at least one) and checks every law in each; a panic breaks one. `progress` is called
+/// for each world when it is over, in no order, and may break the series off.
 pub fn run_seeds(
     seeds: RangeInclusive<u64>,
     jobs: usize,
@@ -65,7 +82,7 @@ pub fn run_seeds(
             let over = &over;
             scope.spawn(move || {
                 while let Some(seed) = next().filter(|_| !over.load(Ordering::Relaxed)) {
-                    if done.send(Report::of(&World::new(seed).run())).is_err() {
+                    if done.send(Report::of_seed(seed, || Report::of(&World::new(seed).run()))).is_err() {
                         break;
                     }
                 }
@@ -97,6 +114,14 @@ mod tests {
         assert_eq!((whole.seeds, seen), (3, 3));
         let single = run_seeds(u64::MAX - 2..=u64::MAX, 1, |_| ControlFlow::Continue(()));
         assert_eq!((single.written, single.taken, single.datagrams), (whole.written, whole.taken, whole.datagrams));
+    }
+
+    #[test]
+    fn a_world_that_panics_is_named() {
+        let panicked = |world: fn() -> Report| Report::of_seed(7, world).breaches[0].to_string();
+        for named in [panicked(|| panic!("no room")), panicked(|| panic!("no {}", "room"))] {
+            assert!(named.contains("seed 7 ") && named.contains("no room"), "{named}");
+        }
     }
 
     #[test]

@@ -99,15 +99,14 @@ impl Simulation {
                 let topic = &self.plan.topics[writer.record.index.topic];
                 let writer_plan = &topic.writers[writer.record.index.place];
                 let reader_plan = &topic.readers[reader.record.index.place];
-                let retained =
-                    writer_plan.outlives_itself() && self.processes[writer.record.process].participant.is_some();
-                let should = (writer.handle.is_some() || retained)
+                // Whoever serves the readers, which is not the application once it has deleted its writer.
+                let is_served = self.processes[writer.record.process].participant.is_some();
+                let served = writer.handle.as_ref().or(writer.retained.as_ref().filter(|_| is_served));
+                let should = served.is_some()
                     && reader.handle.is_some()
                     && self.plan.should_match(topic, writer_plan, reader_plan);
                 let (Some(writer_guid), Some(reader_guid)) = (writer.record.guid, reader.record.guid) else { continue };
-                let wrong_writer = writer
-                    .handle
-                    .as_ref()
+                let wrong_writer = served
                     .is_some_and(|handle| handle.lock().matched_readers().any(|guid| guid == reader_guid) != should);
                 let wrong_reader = reader
                     .handle

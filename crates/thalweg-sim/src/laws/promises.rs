@@ -181,7 +181,8 @@ pub fn silence_is_noticed(record: &Record) -> Result<(), String> {
     Ok(())
 }
 
-/// LIVELINESS: in clear weather nobody takes a writer for silent that gives its signs within its lease.
+/// LIVELINESS: in clear weather nobody takes a writer for silent that gives its signs within its lease. What else than a sample of it is a
+/// sign is told thrice in a lease, and not any more by a process that vanished before it did.
 pub fn signs_of_life_are_heard(record: &Record) -> Result<(), String> {
     if !is_clear(record) {
         return Ok(());
@@ -197,12 +198,17 @@ pub fn signs_of_life_are_heard(record: &Record) -> Result<(), String> {
             pair.reader.told.alive.iter().filter(|(_, writer, is_alive)| *writer == pair.writer_guid && !is_alive)
         {
             let ends = record.plan.processes[pair.writer.process].ends.map_or(record.ended_at, |(at, _)| at);
+            let told = match liveliness.kind {
+                LivelinessKind::ManualByParticipant => ends - liveliness.lease / 3,
+                _ => ends,
+            };
             let heard = match liveliness.kind {
                 // A sign is given thrice in a lease.
                 LivelinessKind::Automatic => Some(ends).filter(|ends| *at < *ends && way * 3 < liveliness.lease * 2),
                 _ => {
                     let heard = |sign: &&Instant| {
                         **sign >= known
+                            && **sign <= told
                             && **sign + way <= *at
                             && clock.local(*at) + ROUNDING < clock.local(**sign) + liveliness.lease
                     };

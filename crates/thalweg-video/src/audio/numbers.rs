@@ -39,7 +39,7 @@ impl Numbers {
 
     /// The number of a packet that was sent again; `None` before the first one of the stream.
     pub(super) fn number_of_original(&self, sequence: u16) -> Option<u64> {
-        self.window.number_of_original(sequence)
+        self.window.number_of_original(sequence, 0)
     }
 
     /// Counts a packet that was sent again; returns what its number tells.

@@ -165,6 +165,32 @@ enum Supply {
     Ended(Instant),
 }
 
+/// The last packet of the stream, which no later one shows to be missing: it is sent again.
+struct Tail {
+    pause: Duration,
+    due: Instant,
+    left: u32,
+}
+
+impl Tail {
+    fn new(frame_time: Duration) -> Tail {
+        Tail { pause: frame_time / (LINGER_FRAMES * TAIL_REPETITIONS), due: Instant::NEVER, left: TAIL_REPETITIONS }
+    }
+
+    /// To be called once all frames have left.
+    fn repeat(&mut self, now: Instant, sender: &mut VideoSender) {
+        let has_begun = self.due != Instant::NEVER;
+        if self.left == 0 || (has_begun && now < self.due) {
+            return;
+        }
+        if has_begun {
+            sender.repeat_newest(now);
+            self.left -= 1;
+        }
+        self.due = if self.left > 0 { now + self.pause } else { Instant::NEVER };
+    }
+}
+
 impl<'options> Sending<'options> {
     fn new(
         options: &'options SendOptions,
@@ -196,6 +222,7 @@ impl<'options> Sending<'options> {
         let end = self.tally.begun + self.options.duration;
         let mut waits = Waits::new(self.tally.begun, self.sender.config().resend);
         let mut supply = Supply::Open(frames);
+        let mut tail = Tail::new(self.sender.plan().format().frame_time());
         let mut failure = None;
         loop {
             let now = clock::now();
@@ -216,9 +243,13 @@ impl<'options> Sending<'options> {
             self.send_due(now);
             // A frame that left at once made room for the next, of which nobody tells again.
             failure = failure.or(self.take_frame(now, &mut supply));
+            if matches!(supply, Supply::Ended(_)) && self.sender.is_idle() {
+                tail.repeat(now, &mut self.sender);
+            }
             self.report_due(now, &waits);
             let packet = self.sender.poll_timeout();
             let due = packet.min(self.control.poll_timeout()).min(self.tally.window.end()).min(now + STOP_DELAY);
+            let due = due.min(tail.due);
             match waits.wait(&mut self.receiver, clock::now(), due, packet).map_err(SendError::Socket)? {
                 Ask::Told => hear_before(due, || self.hear(false)),
                 Ask::Control => {
@@ -447,5 +478,7 @@ const SEND_PATIENCE: Duration = Duration::from_millis(5);
 const PATH_PAUSE: Duration = Duration::from_millis(50);
 /// Frame times after the last frame in which packets are sent again.
 const LINGER_FRAMES: u32 = 2;
+/// How often the last packet is sent again in that time.
+const TAIL_REPETITIONS: u32 = 3;
 /// Seconds that wait for who shows them; what is shown late is not worth more.
 pub(super) const SECONDS_MAX: usize = 4;

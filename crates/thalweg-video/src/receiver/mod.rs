@@ -63,6 +63,8 @@ use slots::{NumberOrder, Slot, SlotPlace, Slots};
 
 /// Packets of a frame after which its first arrival may make frames due earlier: one alone may be damaged or forged.
 const CREDIBLE_PACKETS: u32 = 8;
+/// How far a repetition may be beyond the newest packet, in its frame: the last packets of a stream may all be lost but for that.
+const BEYOND_NEWEST_MAX: u16 = 64;
 /// Packets that may be lost where a sender changes its number.
 const CONTINUED_PACKETS_MAX: u16 = 1000;
 
@@ -296,8 +298,11 @@ impl VideoReceiver {
         let original = packet.payload.split_first_chunk();
         let read = original.and_then(|(number, payload)| Some((number, VideoPayload::parse(payload).ok()?)));
         let Some((sequence, payload)) = read else { return self.refuse_malformed() };
-        let window = &mut self.numbers.window;
-        let Some(number) = window.number_of_original(u16::from_be_bytes(*sequence)) else {
+        let timestamp = self.slots.extend(packet.header.timestamp);
+        let frame = 0..i64::from(self.config.format.rate().frame_ticks());
+        let is_of_newest = self.slots.newest().is_some_and(|newest| frame.contains(&(timestamp - newest)));
+        let beyond_max = if is_of_newest { BEYOND_NEWEST_MAX } else { 0 };
+        let Some(number) = self.numbers.window.number_of_original(u16::from_be_bytes(*sequence), beyond_max) else {
             self.counters.refused.foreign += 1;
             return PacketArrival::Refused;
         };
@@ -307,16 +312,14 @@ impl VideoReceiver {
             return PacketArrival::Refused;
         }
         self.counters.repair.repetitions += 1;
+        let seen = self.numbers.window.insert_again(number);
+        self.counters.repair.needless += u64::from(!matches!(seen, Seen::New(_)));
         if let Some(repairs) = &mut self.repairs {
             repairs.handle_repetition(now, number);
-        }
-        let seen = match self.numbers.window.insert_again(number) {
-            Seen::New(gap) => Seen::New(gap),
-            other => {
-                self.counters.repair.needless += 1;
-                other
+            if let Seen::New(gap) = &seen {
+                repairs.handle_gap(now, gap.clone(), timestamp);
             }
-        };
+        }
         match self.place(now, &packet.header, &payload, &located, (number, seen)) {
             PacketArrival::Placed(_) => PacketArrival::Repaired,
             other => other,

@@ -123,10 +123,11 @@ impl SequenceWindow {
         number
     }
 
-    /// The number of a packet that was sent again: the highest one below the newest that ends in these 16 bits.
-    pub(crate) fn number_of_original(&self, sequence: u16) -> Option<u64> {
-        let newest = self.newest()?;
-        Some(newest - u64::from((newest as u16).wrapping_sub(sequence)))
+    /// The number of a packet that was sent again: the highest one up to the newest that ends in these 16 bits, or one that many beyond it
+    /// at most.
+    pub(crate) fn number_of_original(&self, sequence: u16, beyond_max: u16) -> Option<u64> {
+        let highest = self.newest()? + u64::from(beyond_max);
+        Some(highest - u64::from((highest as u16).wrapping_sub(sequence)))
     }
 
     /// Notes the arrival of a packet of the stream.
@@ -163,13 +164,12 @@ impl SequenceWindow {
         }
     }
 
-    /// Notes the arrival of a packet that was sent again. It says nothing of numbers that are not known yet.
+    /// Notes the arrival of a packet that was sent again.
     pub(crate) fn insert_again(&mut self, number: u64) -> Seen {
-        match number {
-            number if number < self.floor || number < self.first => Seen::Stale,
-            number if number >= self.next => Seen::Held,
-            number => self.insert_near(number, Way::Retransmission),
+        if number < self.floor || number < self.first {
+            return Seen::Stale;
         }
+        self.insert_near(number, Way::Retransmission)
     }
 
     /// Whether a number of the window is missing.
@@ -363,20 +363,22 @@ mod tests {
                     stream.insert(number);
                 }
                 assert_eq!(window.insert(number) == Seen::Duplicate, is_known);
-                let asked = number - rng.below(200);
-                let newest = *stream.last().unwrap();
-                if rng.chance(0.3) && asked > *stream.first().unwrap() && asked < newest {
+                let asked = number + 3 - rng.below(200);
+                if rng.chance(0.3) && asked > *stream.first().unwrap() {
                     let is_known = stream.contains(&asked) || again.contains(&asked);
                     duplicates += u64::from(is_known);
-                    assert_eq!(window.is_missing(asked), !is_known);
-                    window.insert_again(asked);
+                    let newest = window.newest().unwrap();
+                    assert_eq!(window.is_missing(asked), !is_known && asked < newest);
+                    let gap = if asked > newest { newest + 1..asked } else { 0..0 };
+                    let seen = if is_known { Seen::Duplicate } else { Seen::New(gap) };
+                    assert_eq!(window.insert_again(asked), seen);
                     if !is_known {
                         again.insert(asked);
                     }
                 }
             }
             assert_eq!(window.totals().duplicates, duplicates);
-            let expected = stream.last().unwrap() - stream.first().unwrap() + 1;
+            let expected = *stream.last().max(again.last()).unwrap() - stream.first().unwrap() + 1;
             let (received, recovered) = (stream.len() as u64, again.len() as u64);
             check(&mut window, (expected, received, recovered, expected - received - recovered));
         }
@@ -467,10 +469,10 @@ mod tests {
     #[test]
     fn repetitions_mean_the_newest_packet_of_their_number() {
         let mut window = window();
-        assert_eq!(window.number_of_original(3), None);
+        assert_eq!(window.number_of_original(3, 0), None);
         window.insert((1 << 32) + 65_536 + 5);
-        assert_eq!(window.number_of_original(5), Some((1 << 32) + 65_541));
-        assert_eq!(window.number_of_original(6), Some((1 << 32) + 6));
-        assert_eq!(window.number_of_original(0xffff), Some((1 << 32) + 65_535));
+        let number = |sequence, beyond| window.number_of_original(sequence, beyond).unwrap() - (1 << 32);
+        assert_eq!([5, 6, 0xffff].map(|sequence| number(sequence, 0)), [65_541, 6, 65_535]);
+        assert_eq!([5, 6, 9, 10].map(|sequence| number(sequence, 4)), [65_541, 65_542, 65_545, 10]);
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use thalweg_base::time::Instant;
 
 use super::history::{FRAMES_KEPT, SentFrame, SentFrames};
-use super::{BATCH_OCTETS_MAX, SenderCounters};
+use super::{BATCH_OCTETS_MAX, SenderCounters, VideoSender};
 use crate::rfc4175::PacketPlan;
 
 /// Packets that wait to be sent again, at most: more than a tenth of a frame of 4K in small packets, which is what a frame earns.
@@ -58,6 +58,17 @@ impl Resend {
         match self {
             Resend::Retransmission { payload_type, .. } => Some(payload_type),
             Resend::Never | Resend::Same => None,
+        }
+    }
+}
+
+impl VideoSender {
+    /// Sends the newest packet again to receivers that have asked for packets before: behind the last one of a stream nothing else would
+    /// tell them that it is missing.
+    pub fn repeat_newest(&mut self, now: Instant) {
+        if self.counters.packets_resent > 0 {
+            let newest = self.next_sequence.wrapping_sub(1);
+            self.resends.push(now, newest, &mut self.frames, &mut self.counters);
         }
     }
 }

@@ -214,6 +214,31 @@ fn what_the_network_loses_comes_again() {
     assert!(sent.peer.unwrap().lost > 0, "reports tell what the network lost");
 }
 
+/// Behind them comes nothing that would show them to be missing.
+#[test]
+fn the_last_packets_of_a_stream_come_again() {
+    let format = small(Scan::Progressive);
+    let mut receive = receive_options(format, free());
+    receive.receiver.repair = Repair::by_retransmission(REPETITIONS);
+    let relay = Relay::new(receive.bind[0]);
+    let mut send = send_options(relay.address());
+    let resend = Resend::Retransmission { payload_type: REPETITIONS, ssrc: 3, first_sequence: 0 };
+    send.sender = SenderConfig { resend, ..send.sender };
+    let (stop, mut sink) = (AtomicBool::new(false), Checking::new(format));
+    let ((sent, received), (relayed, lost)) = std::thread::scope(|scope| {
+        // One of the first frame, and the last three of twenty with 160 each.
+        let relayed = scope.spawn(|| relay.run(&stop, |packet| packet == 50 || packet > 20 * 160 - 3));
+        let both = exchange(20, &mut sink, &receive, &send);
+        stop.store(true, Ordering::Relaxed);
+        (both, relayed.join().unwrap())
+    });
+    let (packets, frames) = (received.receiver.packets, received.receiver.frames);
+    assert_eq!((packets.expected, packets.recovered, packets.lost), (relayed, lost, 0), "{packets:?}");
+    assert_eq!((frames.complete, frames.concealed), (sent.sender.frames_sent, 0), "{frames:?}");
+    // A machine that stalls makes a sender drop frames.
+    assert_eq!(lost, if sent.sender.frames_sent == 20 { 4 } else { 1 });
+}
+
 #[test]
 fn without_repair_what_is_lost_is_concealed() {
     let format = small(Scan::Progressive);

@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
+use super::types;
 use crate::Outcome;
 
 /// An operation or policy.
 pub struct Clause {
-    /// Its clause in DDS 1.4, unless another document is named.
+    /// Its clause in the standard, unless another document is named.
     pub clause: &'static str,
     /// Its name there.
     pub what: &'static str,
@@ -16,24 +17,47 @@ pub struct Clause {
     pub test: &'static str,
 }
 
-const fn shown(clause: &'static str, what: &'static str, here: &'static str, test: &'static str) -> Clause {
+pub const fn shown(clause: &'static str, what: &'static str, here: &'static str, test: &'static str) -> Clause {
     Clause { clause, what, here, test }
 }
 
-const fn absent(clause: &'static str, what: &'static str, why: &'static str) -> Clause {
+pub const fn absent(clause: &'static str, what: &'static str, why: &'static str) -> Clause {
     Clause { clause, what, here: why, test: "" }
 }
 
-const IT: &str = "crates/thalweg/tests/it";
-const CORE: &str = "crates/thalweg-rtps/src";
+/// Where the tests lie whose files begin with these words.
+const FOLDERS: [(&str, &str); 4] = [
+    ("it/", "crates/thalweg/tests/it/"),
+    ("rtps/", "crates/thalweg-rtps/src/"),
+    ("types/", "crates/thalweg-types/src/"),
+    ("cdr/", "crates/thalweg-cdr/tests/"),
+];
 
-/// All areas.
-pub const AREAS: &[(&str, &[Clause])] = &[
-    ("Participant", PARTICIPANT),
-    ("Publisher and writer", WRITER),
-    ("Subscriber and reader", READER),
-    ("Statuses and conditions", STATUSES),
-    ("Policies", POLICIES),
+/// Rows of clauses under a title.
+pub type Area = (&'static str, &'static [Clause]);
+
+/// The standards with their areas.
+pub const STANDARDS: &[(&str, &[Area])] = &[
+    (
+        "Operations and policies of DDS 1.4",
+        &[
+            ("Participant", PARTICIPANT),
+            ("Publisher and writer", WRITER),
+            ("Subscriber and reader", READER),
+            ("Statuses and conditions", STATUSES),
+            ("Policies", POLICIES),
+        ],
+    ),
+    (
+        "Types by DDS-XTypes 1.3",
+        &[
+            ("Type system", types::SYSTEM),
+            ("Type representation", types::TYPE_REPRESENTATION),
+            ("Data representation", types::DATA_REPRESENTATION),
+            ("Language binding", types::LANGUAGE_BINDING),
+            ("Use by DDS", types::USE_BY_DDS),
+        ],
+    ),
 ];
 
 const PARTICIPANT: &[Clause] = &[
@@ -405,13 +429,11 @@ const POLICIES: &[Clause] = &[
 /// # Errors
 /// The first that does not.
 pub fn check_tests(root: &Path) -> Outcome {
-    for Clause { clause, what, test, .. } in AREAS.iter().flat_map(|(_, clauses)| clauses.iter()) {
+    let areas = STANDARDS.iter().flat_map(|(_, areas)| areas.iter());
+    for Clause { clause, what, test, .. } in areas.flat_map(|(_, clauses)| clauses.iter()) {
         let Some((file, name)) = test.split_once(' ') else { continue };
-        let path = match (file.strip_prefix("it/"), file.strip_prefix("rtps/")) {
-            (Some(file), _) => root.join(IT).join(file),
-            (_, Some(file)) => root.join(CORE).join(file),
-            _ => root.join(file),
-        };
+        let short = FOLDERS.iter().find_map(|(word, folder)| Some(root.join(folder).join(file.strip_prefix(word)?)));
+        let path = short.unwrap_or_else(|| root.join(file));
         let text = std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
         if !text.contains(&format!("fn {name}(")) {
             return Err(format!("{clause} {what}: there is no test {name} in {}", path.display()));

@@ -1,9 +1,10 @@
-//! Which of DDS 1.4 is here and shown: operations and policies with the tests that show them, and the cases of `thalweg shapes` against
-//! itself. Makes `docs/compliance.md`.
+//! Which of DDS 1.4 and DDS-XTypes 1.3 is here and shown: operations, policies and types with the tests that show them, and the cases of
+//! `thalweg shapes` against itself. Makes `docs/compliance.md`.
 
 mod cases;
 mod clauses;
 mod ends;
+mod types;
 mod vendors;
 
 use std::ffi::OsString;
@@ -16,7 +17,7 @@ use std::time::Duration;
 use crate::Outcome;
 use crate::workspace::{cargo, root, run as run_command, target};
 use cases::{CASES, Case};
-use clauses::{AREAS, Clause};
+use clauses::{Clause, STANDARDS};
 use ends::{End, Running, ShapesProgram};
 
 /// The page that is made.
@@ -212,17 +213,19 @@ fn not_offered(program: &ShapesProgram<'_>, other: &ShapesProgram<'_>) -> Verdic
 
 fn page(verdicts: &[Verdict]) -> Outcome<String> {
     let mut page = String::from(
-        "# Compliance\n\nMade by `cargo xtask compliance`, which checks that each test exists and runs each case; do not edit.\n\n\
-         ## Operations and policies of DDS 1.4\n\n",
+        "# Compliance\n\nMade by `cargo xtask compliance`, which checks that each test exists and runs each case; do not edit.\n\n",
     );
     let mut write = |line: std::fmt::Arguments<'_>| page.write_fmt(line).map_err(|error| error.to_string());
-    for (area, clauses) in AREAS {
-        write(format_args!("### {area}\n\n| clause | what | here | test |\n|---|---|---|---|\n"))?;
-        for Clause { clause, what, here, test } in *clauses {
-            let test = if test.is_empty() { "–".to_owned() } else { format!("`{test}`") };
-            write(format_args!("| {clause} | {what} | {here} | {test} |\n"))?;
+    for (standard, areas) in STANDARDS {
+        write(format_args!("## {standard}\n\n"))?;
+        for (area, clauses) in *areas {
+            write(format_args!("### {area}\n\n| clause | what | here | test |\n|---|---|---|---|\n"))?;
+            for Clause { clause, what, here, test } in *clauses {
+                let test = if test.is_empty() { "–".to_owned() } else { format!("`{test}`") };
+                write(format_args!("| {clause} | {what} | {here} | {test} |\n"))?;
+            }
+            write(format_args!("\n"))?;
         }
-        write(format_args!("\n"))?;
     }
     write(format_args!(
         "## Cases of `thalweg shapes` with itself\n\n| case | clause | publisher | subscriber | expected | what holds of the samples | result |\n\

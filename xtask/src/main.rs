@@ -46,8 +46,8 @@ usage: cargo xtask <command>
   api [--write]       compare the public API of thalweg, and what it exports of our other crates, with docs/api/thalweg.txt; with
                       --write, record it there
   compliance [vendors [vendor…]] [--check] [--with PROGRAM]
-                      check that the tests of each clause of DDS exist, run the cases of `thalweg shapes` with itself and write
-                      docs/compliance.md; with vendors, run them against other vendors' middleware and write
+                      check that the tests of each clause of DDS and DDS-XTypes exist, run the cases of `thalweg shapes` with
+                      itself and write docs/compliance.md; with vendors, run them against other vendors' middleware and write
                       docs/interoperability.md; with --check, compare the page; with --with, run them against another shape_main
   peers [peer…] [--check]
                       build the programs of the other vendors' middleware and say which are ready; with names, only

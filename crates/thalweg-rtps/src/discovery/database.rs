@@ -11,7 +11,7 @@ use super::reach::Reach;
 use super::topic_index::TopicIndex;
 use crate::qos::{AttachedData, ReaderQos, WriterQos};
 use crate::time::Instant;
-use crate::types::{EntityId, Guid, GuidPrefix};
+use crate::types::{EntityId, Guid, GuidPrefix, HistoryIdentity};
 use crate::wire::WireError;
 
 /// A participant that has proved its address, or this one.
@@ -66,6 +66,8 @@ pub struct Known<D> {
     pub data: Arc<D>,
     /// Entity ids of the matched local endpoints.
     pub matched: Vec<EntityId>,
+    /// Its history goes on under an endpoint that was found later: it matches nobody else.
+    pub is_superseded: bool,
     /// Bytes of memory that count for it.
     bytes: usize,
 }
@@ -77,6 +79,11 @@ pub trait EndpointData: PartialEq + Sized {
 
     /// Name of its topic.
     fn topic_name(&self) -> &str;
+
+    /// The history that it goes on with, if that may have had another endpoint before.
+    fn history(&self) -> Option<HistoryIdentity> {
+        None
+    }
 
     /// Bytes of memory on the heap.
     fn heap_bytes(&self) -> usize;
@@ -95,6 +102,10 @@ impl EndpointData for PublicationData {
 
     fn topic_name(&self) -> &str {
         &self.topic_name
+    }
+
+    fn history(&self) -> Option<HistoryIdentity> {
+        self.history
     }
 
     fn heap_bytes(&self) -> usize {
@@ -192,17 +203,30 @@ impl<D> Default for EndpointTable<D> {
 }
 
 impl<D: EndpointData> EndpointTable<D> {
-    /// Stores an endpoint; matches of an earlier version stay.
+    /// Stores an endpoint; matches of an earlier version stay. A new one supersedes others of its history.
     pub fn insert(&mut self, data: impl Into<Arc<D>>) {
         let data = data.into();
         let (guid, bytes) = (data.guid(), Self::charge(&data));
-        let matched = self.remove(guid).map(|known| known.matched).unwrap_or_default();
+        let before = self.remove(guid).map(|known| (known.matched, known.is_superseded));
+        if before.is_none() && data.history().is_some() {
+            self.supersede(&data);
+        }
+        let (matched, is_superseded) = before.unwrap_or_default();
         self.topics.insert(data.topic_name(), guid);
-        self.known.insert(guid, Known { data, matched, bytes });
+        self.known.insert(guid, Known { data, matched, is_superseded, bytes });
         self.bytes += bytes;
         let share = self.shares.entry(guid.prefix).or_default();
         share.endpoints += 1;
         share.bytes += bytes;
+    }
+
+    /// The history of others on its topic goes on under `next`.
+    fn supersede(&mut self, next: &D) {
+        for guid in self.topics.of_topic(next.topic_name()) {
+            if let Some(known) = self.known.get_mut(guid).filter(|known| known.data.history() == next.history()) {
+                known.is_superseded = true;
+            }
+        }
     }
 
     fn charge(data: &D) -> usize {

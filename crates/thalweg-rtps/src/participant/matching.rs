@@ -203,6 +203,9 @@ impl Participant {
             return;
         }
         let was_matched = publication.matched.contains(&reader);
+        if publication.is_superseded && !was_matched {
+            return;
+        }
         let Some(result) = self.compare(&publication.data, &subscription.data) else {
             return self.note_undecided(reader, writer);
         };
@@ -227,12 +230,10 @@ impl Participant {
         self.refusals.forget((reader, writer));
         let Some(matched) = self.writer_as_matched(writer) else { return };
         let Some(shared) = self.endpoints.reader(reader) else { return };
-        let superseded = {
-            let mut state = shared.lock();
-            let superseded = if was_matched { Vec::new() } else { state.superseded_by(&matched) };
-            state.match_writer(now, matched);
-            superseded
-        };
+        let mut state = shared.lock();
+        let superseded = if was_matched { Vec::new() } else { state.superseded_by(&matched) };
+        state.match_writer(now, matched);
+        drop(state);
         self.order.schedule.make_ready(reader);
         if !was_matched {
             if let Some(known) = self.database.publications.get_mut(writer) {

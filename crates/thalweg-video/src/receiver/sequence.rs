@@ -123,11 +123,14 @@ impl SequenceWindow {
         number
     }
 
-    /// The number of a packet that was sent again: the highest one up to the newest that ends in these 16 bits, or one that many beyond it
-    /// at most.
+    /// The number of a packet that was sent again: the highest one up to the newest that ends in these 16 bits. Where that is not missing,
+    /// it may be another one up to `beyond_max` numbers beyond the newest.
     pub(crate) fn number_of_original(&self, sequence: u16, beyond_max: u16) -> Option<u64> {
-        let highest = self.newest()? + u64::from(beyond_max);
-        Some(highest - u64::from((highest as u16).wrapping_sub(sequence)))
+        let newest = self.newest()?;
+        let number = newest - u64::from((newest as u16).wrapping_sub(sequence));
+        let beyond = sequence.wrapping_sub(newest as u16);
+        let is_beyond = (1..=beyond_max).contains(&beyond) && !self.is_missing(number);
+        Some(if is_beyond { newest + u64::from(beyond) } else { number })
     }
 
     /// Notes the arrival of a packet of the stream.

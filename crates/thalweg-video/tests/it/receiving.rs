@@ -188,8 +188,12 @@ fn a_receiver_follows_a_sender_that_takes_another_number() {
     assert_ne!(sent.peer.map(|peer| peer.ssrc), None, "the receiver reports of the new number");
 }
 
-#[test]
-fn what_the_network_loses_comes_again() {
+/// Sends frames with repair through a relay that loses what `loses` says; returns the accounts of both ends, and how many packets came to the
+/// relay and were lost there.
+fn exchange_with_losses(
+    frames: u64,
+    loses: impl FnMut(u64) -> bool + Send,
+) -> ((SendReport, ReceiveReport), (u64, u64)) {
     let format = small(Scan::Progressive);
     let mut receive = receive_options(format, free());
     receive.receiver.repair = Repair::by_retransmission(REPETITIONS);
@@ -198,12 +202,17 @@ fn what_the_network_loses_comes_again() {
     let resend = Resend::Retransmission { payload_type: REPETITIONS, ssrc: 3, first_sequence: 0 };
     send.sender = SenderConfig { resend, ..send.sender };
     let (stop, mut sink) = (AtomicBool::new(false), Checking::new(format));
-    let ((sent, received), (relayed, lost)) = std::thread::scope(|scope| {
-        let relayed = scope.spawn(|| relay.run(&stop, |packet| packet % 25 == 7));
-        let both = exchange(40, &mut sink, &receive, &send);
+    std::thread::scope(|scope| {
+        let relayed = scope.spawn(|| relay.run(&stop, loses));
+        let both = exchange(frames, &mut sink, &receive, &send);
         stop.store(true, Ordering::Relaxed);
         (both, relayed.join().unwrap())
-    });
+    })
+}
+
+#[test]
+fn what_the_network_loses_comes_again() {
+    let ((sent, received), (relayed, lost)) = exchange_with_losses(40, |packet| packet % 25 == 7);
     let packets = received.receiver.packets;
     assert_eq!(relayed, sent.sender.packets_sent, "the relay lost nothing by itself");
     assert!(packets.are_consistent() && packets.expected == relayed, "{packets:?}");
@@ -217,21 +226,9 @@ fn what_the_network_loses_comes_again() {
 /// Behind them comes nothing that would show them to be missing.
 #[test]
 fn the_last_packets_of_a_stream_come_again() {
-    let format = small(Scan::Progressive);
-    let mut receive = receive_options(format, free());
-    receive.receiver.repair = Repair::by_retransmission(REPETITIONS);
-    let relay = Relay::new(receive.bind[0]);
-    let mut send = send_options(relay.address());
-    let resend = Resend::Retransmission { payload_type: REPETITIONS, ssrc: 3, first_sequence: 0 };
-    send.sender = SenderConfig { resend, ..send.sender };
-    let (stop, mut sink) = (AtomicBool::new(false), Checking::new(format));
-    let ((sent, received), (relayed, lost)) = std::thread::scope(|scope| {
-        // One of the first frame, and the last three of twenty with 160 each.
-        let relayed = scope.spawn(|| relay.run(&stop, |packet| packet == 50 || packet > 20 * 160 - 3));
-        let both = exchange(20, &mut sink, &receive, &send);
-        stop.store(true, Ordering::Relaxed);
-        (both, relayed.join().unwrap())
-    });
+    // One of the first frame, and the last three of twenty with 160 each.
+    let loses = |packet| packet == 50 || packet > 20 * 160 - 3;
+    let ((sent, received), (relayed, lost)) = exchange_with_losses(20, loses);
     let (packets, frames) = (received.receiver.packets, received.receiver.frames);
     assert_eq!((packets.expected, packets.recovered, packets.lost), (relayed, lost, 0), "{packets:?}");
     assert_eq!((frames.complete, frames.concealed), (sent.sender.frames_sent, 0), "{frames:?}");

@@ -39,7 +39,7 @@ impl Report {
         }
     }
 
-    /// What `world` gives, the one of `seed`; that it panicked, where it did.
+    /// The report of `world`, which grows from `seed`; where it panics, a breach that says so.
     fn of_seed(seed: u64, world: impl FnOnce() -> Report + UnwindSafe) -> Report {
         catch_unwind(world).unwrap_or_else(|panic| {
             let how = words_of(&*panic).to_string();

@@ -17,10 +17,10 @@ pub const SYSTEM: &[Clause] = &[
         "`String`, `WString`, `#[topic(max_len = …)]`",
         "cdr/it/evolution.rs bounds_and_wire_types_are_enforced_on_the_way_out",
     ),
-    shown("§7.2.2.4.1", "enumerations, bit masks", "enums and flags by the derive", "cdr/it/golden.rs enums"),
+    shown("§7.2.2.4.1", "enumerations", "enums by the derive", "cdr/it/golden.rs enums"),
     shown(
         "§7.2.2.4.1",
-        "bit sets",
+        "bit masks, bit sets",
         "at run time",
         "types/codec/tests.rs every_value_of_every_type_is_read_as_it_was_written",
     ),
@@ -105,11 +105,7 @@ pub const TYPE_REPRESENTATION: &[Clause] = &[
         "`@hashid`, `@autoid`; `#[topic(autoid = \"hash\")]`",
         "types/tests/attributes.rs ids_from_names_are_told_to_rust",
     ),
-    absent(
-        "§7.3.2",
-        "XML type representation",
-        "absent: no tool at hand writes it; types are read as IDL, as `.msg` and from the wire",
-    ),
+    absent("§7.3.2", "XML type representation", "absent: types are read as IDL, as `.msg` and from the wire"),
     absent("§7.3.3", "XSD type representation", "absent likewise"),
     shown(
         "§7.3.4",

@@ -181,8 +181,8 @@ pub fn silence_is_noticed(record: &Record) -> Result<(), String> {
     Ok(())
 }
 
-/// LIVELINESS: in clear weather nobody takes a writer for silent that gives its signs within its lease. What else than a sample of it is a
-/// sign is told thrice in a lease, and not any more by a process that vanished before it did.
+/// LIVELINESS: in clear weather nobody takes a writer for silent that gives its signs within its lease. Signs of a participant's other writers
+/// are told thrice in a lease: one that its process vanished before telling is nobody's to hear.
 pub fn signs_of_life_are_heard(record: &Record) -> Result<(), String> {
     if !is_clear(record) {
         return Ok(());

@@ -61,7 +61,8 @@ pub enum Experiment {
     /// their states.
     #[command(after_help = crate::after_help!("thalweg lab list /tmp", "thalweg lab list --json"))]
     List(DirectoryListOptions),
-    /// Makes the runs that a directory of `lab run FILE` lacks because it was interrupted or failed.
+    /// Makes the runs that a directory of `lab run` lacks because it was interrupted or failed, or because the time of its form did not
+    /// suffice; then they have as much time again.
     #[command(after_help = crate::after_help!("thalweg lab resume /tmp/scenario"))]
     Resume(ResumeOptions),
     /// Computes the results of a directory of `lab run FILE` again from its raw data, and reports missing and different results.

@@ -114,7 +114,10 @@ impl<P: Preset> PresetStudy<P> {
             .filter(|cell| record.failures.iter().all(|failure| failure.cell as usize != *cell))
             .map(|cell| self.plan.runs_of(&self.cells[cell]).saturating_sub(record.cells[cell].runs.len() as u32))
             .sum();
-        (unmade > 0).then(|| format!("{unmade} runs of later rounds, for which the time of this form did not suffice"))
+        (unmade > 0).then(|| {
+            let made_by = "`thalweg lab resume DIRECTORY` makes them in as much time again";
+            format!("{unmade} runs of later rounds, for which the time of this form did not suffice; {made_by}")
+        })
     }
 }
 

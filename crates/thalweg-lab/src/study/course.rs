@@ -54,19 +54,24 @@ pub(crate) fn begin<E: Experiment>(
     Course::new((experiment, site), directory, manifest, launcher, stop)?.run()
 }
 
-/// Makes the runs that are missing in a directory.
+/// Makes the runs that are missing in a directory, those for which its time did not suffice among them, in as much time again.
 ///
 /// # Errors
-/// As [`begin`]; and when the directory is complete already, or what it was begun with is no more what is here.
+/// As [`begin`]; and when no run is missing, or what it was begun with is no more what is here.
 pub(crate) fn resume<E: Experiment>(path: &Path, launcher: &Launcher, stop: &Stop) -> Result<E::Result, LabError> {
     let directory = Directory::open(path)?;
     let manifest = load_manifest(path)?;
-    if manifest.state == State::Complete {
+    let is_complete = manifest.state == State::Complete;
+    let (experiment, text) = load_experiment::<E>(path, manifest.seed)?;
+    if is_complete && experiment.course().budget.is_none() {
         return Err(StudyError::Complete { directory: path.to_owned() }.into());
     }
-    let (experiment, text) = load_experiment::<E>(path, manifest.seed)?;
     let site = same_site(&experiment, &text, (path, &manifest), launcher, stop)?;
-    Course::new((experiment, site), directory, manifest, launcher, stop)?.run()
+    let course = Course::new((experiment, site), directory, manifest, launcher, stop)?;
+    if is_complete && course.rest(course.experiment.course().rounds.0).is_zero() {
+        return Err(StudyError::Complete { directory: path.to_owned() }.into());
+    }
+    course.run()
 }
 
 /// The results of a directory that was begun with `text`, whatever its seed, after the runs that are missing.
@@ -176,12 +181,15 @@ impl<'a, E: Experiment> Course<'a, E> {
     fn new(
         (experiment, site): (E, E::Site),
         directory: Directory,
-        manifest: Manifest,
+        mut manifest: Manifest,
         launcher: &'a Launcher,
         stop: &'a Stop,
     ) -> Result<Course<'a, E>, LabError> {
         let failures = load_failures(directory.path())?;
         let ledger = Ledger::read(directory.path(), &experiment);
+        let is_left_out = |cell: &usize| failures.iter().any(|failure| failure.cell as usize == *cell);
+        let left_out: u64 = leaders(&experiment).filter(is_left_out).map(|cell| runs_of(&experiment, cell)).sum();
+        manifest.runs_planned = manifest.runs_planned.max(runs_planned(&experiment).saturating_sub(left_out));
         let started = Instant::now();
         Ok(Course { experiment, site, directory, manifest, launcher, stop, ledger, failures, started })
     }

@@ -170,7 +170,7 @@ pub(crate) struct CoursePlan {
     pub(crate) design: Design,
     /// Attempts at a run that is disturbed; the last one counts.
     pub(crate) attempts_max: u32,
-    /// Time after which no run begins but those of the first round.
+    /// Time from each start after which no run begins but those of the first round.
     pub(crate) budget: Option<Duration>,
 }
 

@@ -57,7 +57,7 @@ impl Manifest {
 pub enum State {
     /// Its runs are being made; when no process makes them any more, it ended without a word.
     Running,
-    /// All runs are there and so are the results.
+    /// The results are there, and all runs but those for which the time of the experiment did not suffice.
     Complete,
     /// Something went wrong; there is no result.
     Failed,

@@ -36,6 +36,15 @@ struct CountingPlan {
     /// Round and cell of a run that fails.
     #[serde(default)]
     fails: Option<(u32, u32)>,
+    /// Time for the rounds after the first one, which each run uses up.
+    #[serde(default)]
+    budget_ms: Option<u64>,
+}
+
+impl CountingPlan {
+    fn budget(&self) -> Option<Duration> {
+        self.budget_ms.map(Duration::from_millis)
+    }
 }
 
 fn usual_seed() -> u64 {
@@ -139,7 +148,7 @@ impl Experiment for Counting {
 
     fn course(&self) -> CoursePlan {
         let rounds = (self.plan.rounds, self.plan.rounds);
-        CoursePlan { rounds, design: Design::Abba, attempts_max: 3, budget: None }
+        CoursePlan { rounds, design: Design::Abba, attempts_max: 3, budget: self.plan.budget() }
     }
 
     fn duration_of(&self, _cell: usize) -> Duration {
@@ -167,6 +176,7 @@ impl Experiment for Counting {
         if self.plan.fails == Some(place) {
             return Err(LabError::here("it was told to fail"));
         }
+        std::thread::sleep(self.plan.budget().unwrap_or_default());
         let is_first = folder.display().to_string().contains("attempt-1");
         let value = f64::from(self.cells[turn.cell].0);
         let count = Count { round, value, is_disturbed: is_first && self.plan.disturbed.contains(&place) };
@@ -265,6 +275,33 @@ fn each_run_of_a_study_is_read_once_however_many_there_are() {
     assert!(counts.cells.iter().all(|cell| cell.runs.len() == 150));
     let manifest = load_manifest(&folder.0).expect("a manifest");
     assert_eq!((manifest.state, manifest.runs_done, manifest.runs_planned), (State::Complete, 300, 300));
+}
+
+#[test]
+fn runs_for_which_the_time_did_not_suffice_are_made_later() {
+    let folder = Folder::new("time");
+    let counts = folder.begin("cells = 2\nrounds = 4\nbudget_ms = 20").unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!((take_work(u32::MAX).0, counts.cells[1].runs.len()), (2, 1), "the first round alone");
+    let planned =
+        |folder: &Folder| load_manifest(&folder.0).map(|manifest| (manifest.runs_done, manifest.runs_planned));
+    assert_eq!(planned(&folder).expect("a manifest"), (2, 2));
+    let made_and_end = || -> (u32, String) {
+        let mut made = 0;
+        loop {
+            let resumed = folder.resume();
+            // A machine that stands still for the whole budget makes none.
+            let more = take_work(u32::MAX).0;
+            assert!(more <= 1, "each start has the same time: {more}");
+            made += more;
+            if let Err(error) = resumed {
+                return (made, error.to_string());
+            }
+        }
+    };
+    let (made, end) = made_and_end();
+    assert!(made == 6 && end.contains("is complete"), "{made}: {end}");
+    assert_eq!(planned(&folder).expect("a manifest"), (8, 8));
+    assert_eq!(verify::<Counting>(&folder.0).expect("a directory").faults, [""; 0]);
 }
 
 #[test]

@@ -6,6 +6,7 @@
 mod interface;
 mod options;
 mod process;
+pub mod shapes;
 
 pub use interface::Interface;
 pub use thalweg_lab_station::{

@@ -47,6 +47,7 @@ const VENDORS: &[Vendor] = &[
     Vendor { name: "cyclone", title: "Cyclone DDS 11.0.1", prepare: cyclone, deviations: CYCLONE },
     Vendor { name: "fastdds", title: "Fast DDS 3.1.2", prepare: fastdds, deviations: FASTDDS },
     Vendor { name: "rustdds", title: "RustDDS 0.15.1", prepare: rustdds, deviations: RUSTDDS },
+    Vendor { name: "dust", title: "Dust DDS 0.16.0", prepare: dust, deviations: DUST },
 ];
 
 const CYCLONE: &[Deviation] = &[
@@ -111,6 +112,8 @@ const RUSTDDS: &[Deviation] = &[
     },
 ];
 
+const DUST: &[Deviation] = &[];
+
 const RUSTDDS_OWNERSHIP: &str = "RustDDS takes a reader for SHARED that does not announce OWNERSHIP_STRENGTH, a policy of \
                                  writers (DDS 1.4 §2.2.3.10).";
 
@@ -131,6 +134,10 @@ fn fastdds() -> Outcome<Vec<OsString>> {
 
 fn rustdds() -> Outcome<Vec<OsString>> {
     Ok(vec![peers::RUSTDDS.build()?.into(), "shapes".into()])
+}
+
+fn dust() -> Outcome<Vec<OsString>> {
+    Ok(vec![peers::DUST.build()?.into(), "shapes".into()])
 }
 
 /// What all cases came to with one vendor.
@@ -196,6 +203,14 @@ fn publish(page: &str, check: bool) -> Outcome {
     Err(format!("{PAGE} is not what the cases came to; run `cargo xtask compliance vendors`"))
 }
 
+impl Way {
+    /// Its column of the page.
+    fn title(self, vendor: &Vendor) -> String {
+        let word = if self == Way::To { "to" } else { "from" };
+        format!("{word} {}", vendor.title)
+    }
+}
+
 impl Results<'_> {
     fn verdicts(&self) -> [(Way, &[Verdict]); 2] {
         [(Way::To, &self.to), (Way::From, &self.from)]
@@ -216,10 +231,22 @@ impl Vendor {
         self.deviations.iter().find(|known| known.case == case.name && known.way == way)
     }
 
+    /// The cell of the page.
+    fn result(&self, case: &Case, way: Way, verdict: &Verdict) -> String {
+        match (verdict, self.deviation(case, way)) {
+            (Verdict::Passed, _) => "yes".to_owned(),
+            (Verdict::NotOffered, _) => "–".to_owned(),
+            (Verdict::Failed(_), None) => "**no**".to_owned(),
+            (Verdict::Failed(_), Some(known)) => {
+                let number = notes().iter().position(|why| *why == known.why).map_or(0, |place| place + 1);
+                format!("no ({number})")
+            }
+        }
+    }
+
     /// What to say of a case that came to something that is not known.
     fn surprise(&self, case: &Case, way: Way, verdict: &Verdict) -> Option<String> {
-        let words = if way == Way::To { "to" } else { "from" };
-        let place = format!("{}, {words} {}", case.name, self.title);
+        let place = format!("{}, {}", case.name, way.title(self));
         match (verdict, self.deviation(case, way)) {
             (Verdict::Failed(why), Some(known)) if why.contains(known.comes_to) => None,
             (Verdict::Failed(why), _) => Some(format!("{place}: {why}")),
@@ -236,43 +263,37 @@ fn page(all: &[Results<'_>]) -> String {
     let mut page = String::from(
         "# Interoperability\n\nMade by `cargo xtask compliance vendors`; do not edit. Each [case](compliance.md#cases-of-thalweg-shapes-with-itself) \
          has `thalweg shapes` on one side and on the other a program with the same options on another vendor's middleware \
-         ([peers](../peers/README.md)), which subscribes to what Thalweg publishes (to) or publishes to it (from). “Not offered” is what that program does not have; where a \
-         policy refuses the pair, as expected means that both were told of it.\n\n",
+         ([peers](../peers/README.md)), which subscribes to what Thalweg publishes (to) or publishes to it (from). Where a policy refuses the pair, “yes” \
+         means that both were told of it; “–” is what that program does not have.\n\n",
     );
-    let mut notes: Vec<&str> = Vec::new();
-    let heads: String = all.iter().map(|one| format!(" to {0} | from {0} |", one.vendor.title)).collect();
+    let title = |(vendor, way): (&Vendor, Way)| format!(" {} |", way.title(vendor));
+    let heads: String = all.iter().flat_map(|one| [Way::To, Way::From].map(|way| title((one.vendor, way)))).collect();
     _ = writeln!(page, "| case | clause |{heads}\n|---|---|{}", "---|---|".repeat(all.len()));
     for (at, case) in CASES.iter().enumerate() {
         _ = write!(page, "| {} | {} |", case.name, case.clause);
         for results in all {
             for (way, verdicts) in results.verdicts() {
-                let result = match (&verdicts[at], results.vendor.deviation(case, way)) {
-                    (Verdict::Passed, _) => "as expected".to_owned(),
-                    (Verdict::NotOffered, _) => "not offered".to_owned(),
-                    (Verdict::Failed(_), None) => "**failed**".to_owned(),
-                    (Verdict::Failed(_), Some(known)) => format!("otherwise ({})", note(&mut notes, known.why)),
-                };
-                _ = write!(page, " {result} |");
+                _ = write!(page, " {} |", results.vendor.result(case, way, &verdicts[at]));
             }
         }
         page.push('\n');
     }
-    if !notes.is_empty() {
-        page.push_str("\n## What is otherwise\n\n");
-        notes.iter().enumerate().for_each(|(at, why)| _ = writeln!(page, "{}. {why}", at + 1));
-    }
+    page.push_str("\n## What is otherwise\n\n");
+    notes().iter().enumerate().for_each(|(at, why)| _ = writeln!(page, "{}. {why}", at + 1));
     page.push_str("\n## The programs\n\n");
     REMARKS.iter().for_each(|remark| _ = writeln!(page, "- {remark}"));
     page
 }
 
-/// The number of a note.
-fn note<'a>(notes: &mut Vec<&'a str>, why: &'a str) -> usize {
-    let place = notes.iter().position(|known| *known == why).unwrap_or_else(|| {
-        notes.push(why);
-        notes.len() - 1
-    });
-    place + 1
+/// Why something is otherwise, each reason once, in the order of the vendors.
+fn notes() -> Vec<&'static str> {
+    let mut notes: Vec<&str> = Vec::new();
+    for known in VENDORS.iter().flat_map(|vendor| vendor.deviations) {
+        if !notes.contains(&known.why) {
+            notes.push(known.why);
+        }
+    }
+    notes
 }
 
 #[cfg(test)]
@@ -295,6 +316,16 @@ mod tests {
     }
 
     #[test]
+    fn the_page_numbers_what_is_otherwise() {
+        let (vendor, known) = (&VENDORS[0], &VENDORS[0].deviations[0]);
+        let fails = |case: &Case| case.name == known.case;
+        let verdict = |case: &Case| if fails(case) { Verdict::Failed(String::new()) } else { Verdict::Passed };
+        let offered = CASES.iter().map(|_| Verdict::NotOffered).collect();
+        let page = page(&[Results { vendor, to: CASES.iter().map(verdict).collect(), from: offered }]);
+        assert!(page.contains("| no (1) | – |") && page.contains(&format!("\n1. {}\n", known.why)), "{page}");
+    }
+
+    #[test]
     fn what_should_fail_and_does_not_is_told_as_well_as_what_fails() {
         const KNOWN: &[Deviation] =
             &[Deviation { case: CASES[0].name, way: Way::To, comes_to: "no match", why: "its fault" }];
@@ -307,8 +338,6 @@ mod tests {
         };
         assert_eq!(results(failed(), Verdict::Passed).surprises(), [""; 0]);
         assert_eq!(results(Verdict::Passed, failed()).surprises().len(), 2);
-        let page = page(&[results(failed(), Verdict::Passed)]);
-        assert!(page.contains("| otherwise (1) | as expected |") && page.contains("\n1. its fault\n"), "{page}");
         let other = Verdict::Failed("it panicked".to_owned());
         assert_eq!(results(other, Verdict::Passed).surprises().len(), 1, "that is no fault that is known");
     }

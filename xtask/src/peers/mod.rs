@@ -14,7 +14,7 @@ mod video_tests;
 use burst::Burst;
 pub use coap_tests::PEERS as COAP_PEERS;
 pub use foxglove::PEER as FOXGLOVE;
-pub use programs::{CYCLONE, FASTDDS, RUSTDDS, run};
+pub use programs::{CYCLONE, DUST, FASTDDS, RUSTDDS, run};
 pub use prometheus::prometheus;
 pub use video_tests::PEERS as VIDEO_PEERS;
 

@@ -26,6 +26,9 @@ pub const FASTDDS: PeerBuild = PeerBuild { name: "fastdds", environment: fastdds
 /// RustDDS, to which the tests send bursts.
 pub const RUSTDDS: PeerBuild = PeerBuild { name: "rustdds", environment: || Ok(Vec::new()) };
 
+/// Dust DDS, which runs the cases of shapes.
+pub const DUST: PeerBuild = PeerBuild { name: "dust", environment: || Ok(Vec::new()) };
+
 /// Eclipse Zenoh, which the comparison measures as well.
 pub const ZENOH: PeerBuild = PeerBuild { name: "zenoh", environment: || Ok(Vec::new()) };
 
@@ -38,7 +41,7 @@ const PROGRAMS: [PeerBuild; 8] = [
     ZENOH,
     FASTDDS,
     RUSTDDS,
-    PeerBuild { name: "dust", environment: || Ok(Vec::new()) },
+    DUST,
     PeerBuild { name: "hdds", environment: || Ok(Vec::new()) },
     PeerBuild { name: "iceoryx", environment: || Ok(Vec::new()) },
 ];

@@ -156,13 +156,14 @@ fn like_the_relay(what: &str, cell: Option<&HdtvCellRuns>) -> Option<Bound> {
     let sum = |count: fn(&RelayTruth) -> u64| grouped(known.iter().map(|truth| count(truth)).sum());
     (!truths.is_empty()).then(|| Bound {
         what: what.to_owned(),
-        limit: "received = passed, missed = lost in between".to_owned(),
+        limit: "received = passed; missed: all lost in between, at most all lost".to_owned(),
         here: format!(
-            "{} received of {} passed, {} missed of {} lost in between; {} of {} runs tell",
+            "{} received of {} passed; {} missed, {} lost in between, {} in all; {} of {} runs tell",
             sum(|truth| truth.received),
             sum(RelayTruth::passed),
             sum(|truth| truth.missing),
             sum(|truth| truth.gaps),
+            sum(|truth| truth.dropped),
             known.len(),
             truths.len()
         ),

@@ -456,9 +456,9 @@ fn kept(result: &Paper3Result) -> Vec<String> {
     let all = bounds::all(result);
     let count = |is_kept| all.iter().filter(|bound| bound.is_kept == is_kept).count();
     let sum = format!(
-        "{} of {} bounds are kept, {} are not, {} are not judged.",
-        count(Some(true)),
+        "Of {} bounds: {} kept, {} not kept, {} not judged.",
         all.len(),
+        count(Some(true)),
         count(Some(false)),
         count(None)
     );

@@ -18,9 +18,12 @@ pub struct RelayTruth {
     pub seen: u64,
     /// Those of them that the relay lost by chance.
     pub dropped: u64,
-    /// Those of them that it lost between the first and the last one that passed: who loses the first ones or the last ones knows nothing
-    /// of them.
+    /// Those of them that it lost between the first and the last one that passed: who loses the first ones knows nothing of them, and of the
+    /// last ones only what repetitions tell.
     pub gaps: u64,
+    /// Whether what gets lost is repeated, the last packet unasked: then the receiver may know of losses behind the last one that passed.
+    #[serde(default)]
+    pub is_repaired: bool,
     /// Packets that the receiver got before any repair, by its own count.
     pub received: u64,
     /// Numbers that the receiver missed at first by its own count, recovered or not.
@@ -41,13 +44,13 @@ impl RelayTruth {
         self.seen.saturating_sub(self.dropped)
     }
 
-    /// Checks the laws: received = seen − dropped, and missing = gaps, where nothing got lost in other places; and never more than the
-    /// relay let pass.
+    /// Checks the laws: received = seen − dropped, and missing = gaps, or up to all that was dropped with repetitions, where nothing got lost
+    /// in other places; and never more than the relay let pass.
     ///
     /// # Errors
     /// Which one does not hold.
     pub(super) fn check(&self) -> Result<(), String> {
-        let RelayTruth { sent, seen, gaps, received, missing, .. } = *self;
+        let RelayTruth { sent, seen, dropped, gaps, received, missing, .. } = *self;
         let passed = self.passed();
         if seen > sent {
             return Err(format!("the relay saw {seen} packets of {sent} that were sent"));
@@ -55,7 +58,8 @@ impl RelayTruth {
         if received > passed || self.is_known() && received < passed {
             return Err(format!("the receiver counts {received} packets of {passed} that the relay let pass"));
         }
-        if self.is_known() && missing != gaps {
+        let missing_max = if self.is_repaired { dropped } else { gaps };
+        if self.is_known() && !(gaps..=missing_max).contains(&missing) {
             return Err(format!("the receiver missed {missing} packets of {gaps} that the relay lost in between"));
         }
         Ok(())
@@ -67,8 +71,8 @@ impl HdtvRecord {
     /// compute: a receiver that they keep from its processor may end before it has read all.
     pub(super) fn truth(&self) -> Option<RelayTruth> {
         let relay = |name: &str| self.relay.get(&format!("relay.host0-host1.{name}"));
-        let is_alone = self.cell.traffic.picture().is_some_and(|case| case.beside == OtherWork::None);
-        let seen = Some(relay("stream_seen")).filter(|seen| *seen > 0 && is_alone)?;
+        let case = self.cell.traffic.picture().filter(|case| case.beside == OtherWork::None)?;
+        let seen = Some(relay("stream_seen")).filter(|seen| *seen > 0)?;
         let said = |role: ProcessRole| self.end(role)?.said.as_ref();
         let (sender, receiver) = said(ProcessRole::PictureSender).zip(said(ProcessRole::PictureReceiver))?;
         let count = |said: &Value, path: &str| said.pointer(path).and_then(Value::as_u64);
@@ -84,6 +88,7 @@ impl HdtvRecord {
             seen,
             dropped: relay("stream_dropped"),
             gaps: relay("stream_gaps"),
+            is_repaired: case.is_repaired,
             received: law("received")?,
             missing: law("recovered")? + law("lost")? + law("outstanding")?,
             elsewhere: sent.saturating_sub(seen) + relay("refused") + behind.max(device("rx_drop")) + full,

@@ -42,7 +42,7 @@ pub(crate) fn begin<E: Experiment>(
         reason: None,
         name: experiment.name().to_owned(),
         seed: experiment.seed(),
-        runs_planned: runs_planned(&experiment),
+        runs_planned: runs_in_all(&experiment, &[]),
         runs_done: 0,
         started_unix_s: now,
         changed_unix_s: now,
@@ -61,17 +61,12 @@ pub(crate) fn begin<E: Experiment>(
 pub(crate) fn resume<E: Experiment>(path: &Path, launcher: &Launcher, stop: &Stop) -> Result<E::Result, LabError> {
     let directory = Directory::open(path)?;
     let manifest = load_manifest(path)?;
-    let is_complete = manifest.state == State::Complete;
     let (experiment, text) = load_experiment::<E>(path, manifest.seed)?;
-    if is_complete && experiment.course().budget.is_none() {
+    if manifest.state == State::Complete && manifest.runs_done >= runs_in_all(&experiment, &load_failures(path)?) {
         return Err(StudyError::Complete { directory: path.to_owned() }.into());
     }
     let site = same_site(&experiment, &text, (path, &manifest), launcher, stop)?;
-    let course = Course::new((experiment, site), directory, manifest, launcher, stop)?;
-    if is_complete && course.rest(course.experiment.course().rounds.0).is_zero() {
-        return Err(StudyError::Complete { directory: path.to_owned() }.into());
-    }
-    course.run()
+    Course::new((experiment, site), directory, manifest, launcher, stop)?.run()
 }
 
 /// The results of a directory that was begun with `text`, whatever its seed, after the runs that are missing.
@@ -137,9 +132,10 @@ pub(super) fn collect<E: Experiment>(path: &Path, experiment: &E, manifest: &Man
     experiment.conclude(&StudyRecord { directory: path, manifest, cells, failures: &failures })
 }
 
-/// Runs of all cells in the rounds that there are in any case.
-fn runs_planned<E: Experiment>(experiment: &E) -> u64 {
-    leaders(experiment).map(|cell| runs_of(experiment, cell)).sum()
+/// Runs of all cells but those that failed, in the rounds that there are in any case.
+fn runs_in_all<E: Experiment>(experiment: &E, failures: &[CellFailure]) -> u64 {
+    let is_in = |cell: &usize| failures.iter().all(|failure| failure.cell as usize != *cell);
+    leaders(experiment).filter(is_in).map(|cell| runs_of(experiment, cell)).sum()
 }
 
 /// The cells that have runs of their own.
@@ -187,9 +183,7 @@ impl<'a, E: Experiment> Course<'a, E> {
     ) -> Result<Course<'a, E>, LabError> {
         let failures = load_failures(directory.path())?;
         let ledger = Ledger::read(directory.path(), &experiment);
-        let is_left_out = |cell: &usize| failures.iter().any(|failure| failure.cell as usize == *cell);
-        let left_out: u64 = leaders(&experiment).filter(is_left_out).map(|cell| runs_of(&experiment, cell)).sum();
-        manifest.runs_planned = manifest.runs_planned.max(runs_planned(&experiment).saturating_sub(left_out));
+        manifest.runs_planned = manifest.runs_planned.max(runs_in_all(&experiment, &failures));
         let started = Instant::now();
         Ok(Course { experiment, site, directory, manifest, launcher, stop, ledger, failures, started })
     }

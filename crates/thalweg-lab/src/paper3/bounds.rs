@@ -123,7 +123,7 @@ fn counted(result: &Paper3Result) -> Vec<Bound> {
         Some(Bound {
             what: what.to_owned(),
             limit: limit_text,
-            here: percent(share),
+            here: format!("{}{}", percent(share), left_out(cell)),
             runs: cell.runs.len(),
             is_kept: Some(share >= limit),
         })
@@ -147,6 +147,17 @@ fn counted(result: &Paper3Result) -> Vec<Bound> {
         like_the_relay("counters equal the relay's, 5 % lost", own_cell(result, |cell| cell.link.loss > 0.0)),
     ];
     all.into_iter().flatten().collect()
+}
+
+/// Frames that were never sent, and why; nothing where all were.
+fn left_out(cell: &HdtvCellRuns) -> String {
+    let pictures = || cell.runs.iter().filter_map(|run| run.picture);
+    let late: u64 = pictures().map(|picture| picture.frames_late).sum();
+    let passed_over: u64 = pictures().map(|picture| picture.frames_passed_over).sum();
+    if late + passed_over == 0 {
+        return String::new();
+    }
+    format!("; not sent: {late} because the publisher came late, {passed_over} because others were still on their way")
 }
 
 /// Whether the receiver counted, run by run, what the relay let pass and lost.

@@ -61,6 +61,12 @@ pub struct PictureFigures {
     /// Frames that came incomplete before the first one that was shown.
     #[serde(default)]
     pub frames_before_start: u64,
+    /// Frames that a topic's publisher left out because it came more than a frame time late.
+    #[serde(default)]
+    pub frames_late: u64,
+    /// Frames that it left out because those before were still on their way.
+    #[serde(default)]
+    pub frames_passed_over: u64,
     /// Share of the packets that were lost, 0 to 1; of a topic that of its samples.
     pub lost: f64,
     /// Mean of the frames a second in windows of a second; missing below one.
@@ -129,8 +135,9 @@ impl HdtvRecord {
                 rtp_picture((due, case.rate), sent, received)
             }
             PictureEnds::BestEffortTopic | PictureEnds::ReliableTopic => {
-                let received = receiver.said.as_ref().ok_or("the subscriber told nothing")?;
-                topic_picture(due, received)
+                let both = sender.said.as_ref().zip(receiver.said.as_ref());
+                let (sent, received) = both.ok_or("an end of the picture told nothing")?;
+                topic_picture(due, sent, received)
             }
             PictureEnds::Peer(_) => Ok(self.peer_picture(due, receiver)),
         }
@@ -232,10 +239,11 @@ fn rtp_picture((due, rate): (u64, PictureRate), sent: &Value, received: &Value) 
         latency_p99_us: number("/frame_latency_p99_us"),
         buffer_drops: count("/layers/rxq_ovfl")?,
         spacing_us: spacing.map(|(packets, frames)| 1e6 / rate.per_s() * frames / packets),
+        ..PictureFigures::default()
     })
 }
 
-fn topic_picture(due: u64, received: &Value) -> Result<PictureFigures, String> {
+fn topic_picture(due: u64, sent: &Value, received: &Value) -> Result<PictureFigures, String> {
     let count = |name: &str| received[name].as_u64().ok_or(format!("the subscriber tells no {name}"));
     let (expected, lost) = (count("samples_expected")?, count("samples_lost")?);
     let times = received["shown_at_ns"].as_array().ok_or("the subscriber tells no times")?;
@@ -246,11 +254,14 @@ fn topic_picture(due: u64, received: &Value) -> Result<PictureFigures, String> {
     let latencies = received["latency_us"].as_array().map_or(&[][..], Vec::as_slice);
     let mut latencies: Vec<f64> = latencies.iter().filter_map(Value::as_f64).collect();
     latencies.sort_by(f64::total_cmp);
+    let left_out = |name: &str| sent[name].as_u64().unwrap_or(0);
     let rank = (latencies.len() as f64 * 0.99).ceil() as usize;
     Ok(PictureFigures {
         frames_due: due,
         frames_complete: Some(count("frames_complete")?),
         frames_shown: shown.len() as u64,
+        frames_late: left_out("frames_late"),
+        frames_passed_over: left_out("frames_passed_over"),
         lost: if expected > 0 { lost as f64 / expected as f64 } else { 1.0 },
         fps_mean: summary.as_ref().map(|one| one.mean),
         fps_sd: summary.filter(|one| one.count > 1).map(|one| one.standard_deviation),

@@ -206,6 +206,22 @@ fn bounds_are_kept_where_the_runs_surely_lie_below_them() {
     );
 }
 
+#[test]
+fn frames_that_a_publisher_never_sent_are_named() {
+    let figures = PictureFigures {
+        frames_due: 240,
+        frames_complete: Some(238),
+        frames_late: 1,
+        frames_passed_over: 1,
+        ..PictureFigures::default()
+    };
+    let label = "Thalweg, topic, reliable, MTU 9000, 1 % of the frames lost";
+    let bounds = bounds::all(&result(vec![bounded(HdtvPart::Topics, label, 0.1, figures)]));
+    let whole = bounds.iter().find(|bound| bound.what.starts_with("frames whole as a reliable topic")).expect("a row");
+    let why = "; not sent: 9 because the publisher came late, 9 because others were still on their way";
+    assert_eq!((whole.here.as_str(), whole.is_kept), (format!("99.2 %{why}").as_str(), Some(false)));
+}
+
 /// Counters by name.
 fn counters(all: &[(&str, u64)]) -> Layers {
     all.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect()

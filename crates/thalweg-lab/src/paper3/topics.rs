@@ -55,7 +55,8 @@ pub(crate) fn publish_picture(order: &TopicOrder, link: &ParentPipe) -> Result<s
     let (counters, writer) = (publisher.counters(), publisher.writer_counters());
     Ok(json!({
         "frames_sent": counters.frames_sent,
-        "frames_passed_over": late + counters.frames_passed_over,
+        "frames_late": late,
+        "frames_passed_over": counters.frames_passed_over,
         "datagrams": writer.datagrams,
         "repaired": writer.repaired,
     }))

@@ -100,8 +100,7 @@ impl LargeRepair {
 
     /// Notes all of it, unless that is on its way.
     pub(super) fn request_all(&mut self, now: Instant, suppression: Duration) {
-        let on_its_way = !self.is_done() || self.sent_at.is_some_and(|at| now.since(at) < suppression);
-        if !on_its_way {
+        if self.is_done() && !self.was_sent_lately(now, suppression) {
             self.is_ambiguous |= self.sent_at.is_some();
             (1..=self.cut.fragments).for_each(|number| _ = self.wanted.insert(number));
         }
@@ -114,15 +113,20 @@ impl LargeRepair {
         suppression: Duration,
         counts: impl Fn(u32) -> bool,
     ) -> LostFragments {
-        self.age(now, suppression);
         let mut lost = LostFragments::of(self.cut.fragment_bytes);
+        // As long as a request for all of it is not served, and no longer: what is sent again and not counted slows nothing down.
+        let was_sent = self.was_sent_lately(now, suppression);
         for number in 1..=self.cut.fragments {
-            let is_on_its_way = self.lately.contains(number) || self.before.contains(number);
+            let is_on_its_way = was_sent && (self.lately.contains(number) || self.before.contains(number));
             if !is_on_its_way && self.count_loss(number, counts(number)) {
                 lost.note(number);
             }
         }
         lost
+    }
+
+    fn was_sent_lately(&self, now: Instant, suppression: Duration) -> bool {
+        self.sent_at.is_some_and(|at| now.since(at) < suppression)
     }
 
     /// The reader sees it cut into `cut` now.

@@ -251,6 +251,19 @@ mod tests {
     }
 
     #[test]
+    fn a_whole_sample_that_is_sent_once_more_was_lost() {
+        let mut repairs = Repairs::default();
+        for turn in 0..9 {
+            // Between one round trip and two.
+            let now = at(turn * 1_500);
+            let lost = repairs.lose_whole(now, SequenceNumber(1), CUT, ROUND_TRIP, |_| true).fragments;
+            assert!(repairs.request_whole(now, SequenceNumber(1), CUT, ROUND_TRIP));
+            assert_eq!((lost, serve(&mut repairs, now, 200).len()), (100, 100), "turn {turn}");
+            assert_eq!(repairs.lose_whole(now, SequenceNumber(1), CUT, ROUND_TRIP, |_| true).fragments, 0);
+        }
+    }
+
+    #[test]
     fn what_was_sent_again_of_a_sample_that_made_room_is_lost_as_a_whole() {
         let mut repairs = Repairs::default();
         for number in (0..=KNOWN_MAX as i64).map(SequenceNumber) {

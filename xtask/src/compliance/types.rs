@@ -65,10 +65,11 @@ pub const SYSTEM: &[Clause] = &[
         "`#[topic(key)]`",
         "cdr/it/keys.rs parts_of_a_key_are_named_by_their_own_keys",
     ),
-    absent(
+    shown(
         "§7.2.2.7",
-        "try-construct behaviour",
-        "announced as it is in IDL, DISCARD by the derive; a value that its type cannot hold is refused whichever it is",
+        "try-construct behaviour of members and cases",
+        "`@try_construct` in IDL; DISCARD by the derive, for elements of collections, and for key members",
+        "types/codec/read/construct.rs a_member_is_cut_to_its_bound",
     ),
     shown(
         "§7.2.3",

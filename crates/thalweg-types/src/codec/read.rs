@@ -1,5 +1,6 @@
 //! Bytes to documents.
 
+mod construct;
 mod id_lookup;
 mod members;
 
@@ -17,6 +18,7 @@ use super::leaf::is_signed;
 use super::number::of_quadruple;
 use super::write::{DISCRIMINATOR, free_label, is_octet};
 use crate::document::{Document, MapKey, Numbers};
+use construct::{Excess, cut_text, cut_wide_text, read_tried};
 use id_lookup::IdLookup;
 pub(super) use members::{members, structure};
 
@@ -26,14 +28,16 @@ pub(super) struct Part {
     is_key: bool,
     /// The value is an element of a sequence or a map: nothing but the input says how many there are.
     is_element: bool,
+    /// What becomes of a value that its type cannot hold.
+    excess: Excess,
 }
 
 impl Part {
-    pub(super) const ALL: Part = Part { is_key: false, is_element: false };
-    pub(super) const KEY: Part = Part { is_key: true, is_element: false };
+    pub(super) const ALL: Part = Part { is_key: false, is_element: false, excess: Excess::Refused };
+    pub(super) const KEY: Part = Part { is_key: true, ..Part::ALL };
 
     fn of_element(self) -> Part {
-        Part { is_element: true, ..self }
+        Part { is_element: true, ..self.within() }
     }
 
     /// The default of what the input does not have. The defaults of a type are bounded; those of elements count as memory that the
@@ -116,9 +120,10 @@ fn case_document(
         case.and_then(|case| Some((case, case.case_type.as_ref()?))).filter(|_| !is_label_alone)
     {
         let value = match found {
-            Found::Here => read_value(case_type, decoder, part)?,
-            Found::Nowhere => part.default_of(case_type, &case.annotations, decoder)?,
+            Found::Here => read_tried(case_type, case.try_construct, decoder, part)?,
+            Found::Nowhere => None,
         };
+        let value = value.map_or_else(|| part.default_of(case_type, &case.annotations, decoder), Ok)?;
         members.push((MapKey::Text(case.name.as_str().into()), value));
     }
     Ok(Document::Map(members))
@@ -152,16 +157,16 @@ pub(super) fn read_value(of: &Type, decoder: &mut Decoder<'_>, part: Part) -> Re
         Type::String { bound } => {
             let at = decoder.offset();
             let text = String::decode(decoder)?;
-            bounded(text.len(), *bound, at)?;
-            Ok(Document::Text(text))
+            let kept = part.kept(text.len(), *bound, at)?;
+            Ok(Document::Text(cut_text(text, kept)))
         }
         Type::WString { bound } => {
             let at = decoder.offset();
             let text = WString::decode(decoder)?.0;
-            bounded(text.encode_utf16().count(), *bound, at)?;
-            Ok(Document::Text(text))
+            let kept = part.kept(text.encode_utf16().count(), *bound, at)?;
+            Ok(Document::Text(cut_wide_text(text, kept)))
         }
-        Type::Enumeration(enumeration) => read_literal(enumeration, of, decoder),
+        Type::Enumeration(enumeration) => read_literal(enumeration, of, decoder, part),
         Type::Bitmask(bitmask) => {
             let bits = read_number(of, decoder)?.cast_unsigned();
             // Flags as a number take no more memory than the input deserves.
@@ -175,28 +180,36 @@ pub(super) fn read_value(of: &Type, decoder: &mut Decoder<'_>, part: Part) -> Re
             Ok(of_fields(bitset, read_number(of, decoder)?.cast_unsigned()))
         }
         Type::Alias(alias) => read_value(&alias.aliased, decoder, part),
-        Type::Structure(nested) => decoder.nested(|decoder| structure(nested, decoder, part)),
-        Type::Union(nested) => decoder.nested(|decoder| union(nested, decoder, part)),
+        Type::Structure(nested) => decoder.nested(|decoder| structure(nested, decoder, part.within())),
+        Type::Union(nested) => decoder.nested(|decoder| union(nested, decoder, part.within())),
         Type::Recursive(used) => read_recursive(used, decoder, |of, decoder| read_value(of, decoder, part)),
         Type::Sequence { element, bound } => decoder.collection(element.is_primitive(), |decoder| {
             let at = decoder.offset();
             let count = decoder.length(bytes_min(element, part))?;
-            bounded(count, *bound, at)?;
-            read_elements(element, count, decoder, |decoder| read_value(element, decoder, part.of_element()))
+            let kept = part.kept(count, *bound, at)?;
+            let read = |part: Part| move |decoder: &mut Decoder<'_>| read_value(element, decoder, part.of_element());
+            let elements = read_elements(element, kept, decoder, read(part))?;
+            if kept < count {
+                read_elements(element, count - kept, decoder, read(part.keeping()))?;
+            }
+            Ok(elements)
         }),
         Type::Array { .. } => decoder.collection(of.is_primitive_array(), |decoder| read_dimension(of, decoder, part)),
         Type::Map { key, element, bound } => {
             decoder.collection(key.is_primitive() && element.is_primitive(), |decoder| {
                 let at = decoder.offset();
                 let count = decoder.length(key.bytes_min() + bytes_min(element, part))?;
-                bounded(count, *bound, at)?;
+                let kept = part.kept(count, *bound, at)?;
                 decoder.charge(count, size_of::<(MapKey, Document)>())?;
-                let pairs = (0..count).map(|_| {
-                    let key = key_text(&read_value(key, decoder, part.of_element())?);
+                let pairs = (0..count).map(|index| {
+                    let part = if index < kept { part } else { part.keeping() }.of_element();
+                    let key = key_text(&read_value(key, decoder, part)?);
                     decoder.charge(1, key.len())?;
-                    Ok((key.into(), read_value(element, decoder, part.of_element())?))
+                    Ok((key.into(), read_value(element, decoder, part)?))
                 });
-                pairs.collect::<Result<_, _>>().map(of_pairs)
+                let mut pairs = pairs.collect::<Result<Vec<_>, _>>()?;
+                pairs.truncate(kept);
+                Ok(of_pairs(pairs))
             })
         }
     }
@@ -338,13 +351,19 @@ pub(super) fn of_number(of: &Type, number: i64) -> Document {
     }
 }
 
-fn read_literal(enumeration: &Enumeration, of: &Type, decoder: &mut Decoder<'_>) -> Result<Document, DecodeError> {
+fn read_literal(
+    enumeration: &Enumeration,
+    of: &Type,
+    decoder: &mut Decoder<'_>,
+    part: Part,
+) -> Result<Document, DecodeError> {
     let at = decoder.offset();
     match of_number(of, read_number(of, decoder)?) {
         Document::Text(literal) => {
             decoder.charge(1, literal.len())?;
             Ok(Document::Text(literal))
         }
+        number if part.excess == Excess::Kept => Ok(number),
         _ => Err(DecodeError::new(at, format!("a literal of {}", enumeration.name))),
     }
 }
@@ -379,15 +398,6 @@ fn of_fields(of: &Bitset, bits: u64) -> Document {
         (MapKey::Text(field.name.as_str().into()), value)
     });
     Document::Map(valued.collect())
-}
-
-fn bounded(length: usize, bound: Option<usize>, at: usize) -> Result<(), DecodeError> {
-    match bound {
-        Some(bound) if length > bound => {
-            Err(DecodeError::new(at, format!("a length of at most {bound}, not {length}")))
-        }
-        _ => Ok(()),
-    }
 }
 
 /// Zero, false, empty, the default literal (DDS-XTypes 1.3 §7.2.2.4.4.4.7); members have what their definition gives them.

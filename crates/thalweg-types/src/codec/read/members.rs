@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use thalweg_cdr::description::Structure;
+use thalweg_cdr::description::{Structure, StructureMember, TryConstruct};
 use thalweg_cdr::{DecodeError, Decoder, Extensibility};
 
+use super::construct::read_tried;
 use super::id_lookup::IdLookup;
-use super::{Part, ends_before, read_value};
+use super::{Part, ends_before};
 use crate::document::{Document, MapKey};
 
 pub(in crate::codec) fn structure(
@@ -42,9 +43,12 @@ pub(in crate::codec) fn members(
             true if member.is_optional => None,
             true => Some(part.default_of(&member.member_type, &member.annotations, decoder)?),
             false if member.is_optional => {
-                decoder.optional(member.id, |decoder| read_value(&member.member_type, decoder, part))?
+                decoder.optional(member.id, |decoder| read_member(member, decoder, part))?.flatten()
             }
-            false => Some(read_value(&member.member_type, decoder, part)?),
+            false => match read_member(member, decoder, part)? {
+                None => Some(part.default_of(&member.member_type, &member.annotations, decoder)?),
+                value => value,
+            },
         };
         found.extend(value.map(|value| (MapKey::Text(Arc::clone(&member.name)), value)));
     }
@@ -64,7 +68,7 @@ fn members_by_id(of: &Structure, decoder: &mut Decoder<'_>, part: Part) -> Resul
         let Some(place) = places.take_place_of(id) else { return Ok(false) };
         let member = &of.members[place];
         if is_all || member.is_key {
-            found[place] = Some(read_value(&member.member_type, decoder, part)?);
+            found[place] = read_member(member, decoder, part)?;
         }
         Ok(true)
     })?;
@@ -79,6 +83,17 @@ fn members_by_id(of: &Structure, decoder: &mut Decoder<'_>, part: Part) -> Resul
         Some(value.map(|value| (MapKey::Text(Arc::clone(&member.name)), value)))
     });
     valued.collect::<Result<_, _>>().map(Document::Map)
+}
+
+/// The value of a member; `None` for its default, which is absence where that is possible. What names an instance is neither cut nor
+/// guessed.
+fn read_member(
+    member: &StructureMember,
+    decoder: &mut Decoder<'_>,
+    part: Part,
+) -> Result<Option<Document>, DecodeError> {
+    let try_construct = if member.is_key { TryConstruct::Discard } else { member.try_construct };
+    read_tried(&member.member_type, try_construct, decoder, part)
 }
 
 /// Refuses a part of a key that has an optional member, as a type object of others may (DDS-XTypes 1.3 §7.2.2.4.4.4.8).

@@ -186,7 +186,9 @@ impl LoadCounters {
         let mut shares = LoadShares::default();
         if let Some((to, from)) = self.cpu.zip(before.cpu) {
             let total = to.total.saturating_sub(from.total);
-            let share = |part: Duration| (!total.is_zero()).then(|| part.as_secs_f64() / total.as_secs_f64());
+            // Programs' own accounts are exact, and those of the processors are ticks: of a short time there may be more.
+            let share =
+                |part: Duration| (!total.is_zero()).then(|| (part.as_secs_f64() / total.as_secs_f64()).min(1.0));
             let used = |of: fn(&ProgramTimes) -> Option<Duration>| {
                 of(&self.programs).zip(of(&before.programs)).map(|(to, from)| to.saturating_sub(from))
             };
@@ -286,6 +288,19 @@ mod tests {
         assert!(!of(Some(0.006), Some(0.004)).is_disturbed());
         assert!(of(Some(0.006), Some(0.005)).is_disturbed());
         assert!(!of(None, Some(0.01)).is_disturbed());
+    }
+
+    #[test]
+    fn no_share_is_more_than_all() {
+        let tree = Tree::new("short");
+        tree.write("proc/2/stat", "2 (kthreadd) S 0 7 7 0 -1 0 0 0 0 0 5 0 0 0 20 0 1 0 100");
+        let told = |ticks: u64, total: u64| {
+            set(&tree, [total, 0, 0], 0, 0, 0);
+            tree.write("proc/50/stat", &format!("50 (cc) S 1 7 7 0 -1 0 0 0 0 0 {ticks} 0 0 0 20 0 1 0 100"));
+            LoadCounters::read(&tree.files(), OWN)
+        };
+        let before = told(10, 100);
+        assert_eq!(told(17, 105).since(&before, 0.05).foreign, Some(1.0));
     }
 
     #[test]

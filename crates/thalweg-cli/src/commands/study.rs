@@ -294,7 +294,8 @@ pub(super) fn conclude(
     result: Result<Conclusion, thalweg_lab::LabError>,
 ) -> Result<(), Failure> {
     let conclusion = result.map_err(|error| {
-        if directories::find(out).iter().any(|found| found.path == out) {
+        let is_begun = |found: &FoundRun| found.path == out && !found.has_result();
+        if directories::find(out).iter().any(is_begun) {
             remark(format_args!("There is no result yet; `thalweg lab resume {}` goes on.", out.display()));
         }
         from_lab(error)

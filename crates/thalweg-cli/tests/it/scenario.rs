@@ -176,7 +176,8 @@ fn a_scenario_becomes_a_directory_that_is_complete_and_verifies() {
     let again = lab_run(&file, &out).expect_code(1);
     assert!(again.stderr.contains("holds a run already"), "{}", again.stderr);
     let resumed = run(&["lab", "resume", text(&out)]).expect_code(1);
-    assert!(resumed.stderr.contains("is complete"), "{}", resumed.stderr);
+    let has_result = |stderr: &str| !stderr.contains("no result yet");
+    assert!(resumed.stderr.contains("is complete") && has_result(&resumed.stderr), "{}", resumed.stderr);
 
     // One changed time in the raw data is seen, and so is a changed figure.
     let raw = runs[0].join("subscriber-000.csv");

@@ -12,7 +12,7 @@ use serde_json::json;
 use super::cells::CellFailure;
 use super::error::StudyError;
 use super::experiment::Experiment;
-use super::manifest::Manifest;
+use super::manifest::{Manifest, State};
 use crate::error::LabError;
 
 /// A run directory, locked against other writers while this value lives.
@@ -263,6 +263,11 @@ pub(super) const RESULTS: &str = "results.json";
 const PARTIAL: &str = ".partial";
 
 impl FoundRun {
+    /// Whether its experiment came to its end.
+    pub fn has_result(&self) -> bool {
+        self.manifest.as_ref().is_ok_and(|manifest| manifest.state == State::Complete)
+    }
+
     /// Its progress, in words.
     pub fn state(&self) -> String {
         match &self.manifest {

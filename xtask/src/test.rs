@@ -101,7 +101,11 @@ pub fn run(names: &[String]) -> Outcome {
 }
 
 fn workspace() -> Outcome<Tally> {
-    cargo_test(&["--workspace", "--lib", "--bins", "--tests", "--examples"], &[], |_| ())
+    // Most of the time is that of the program's own tests, which wait for programs more than they compute.
+    let at_once = 2 * std::thread::available_parallelism().map_or(1, usize::from);
+    cargo_test(&["--workspace", "--lib", "--bins", "--tests", "--examples"], &[], |command| {
+        command.env("RUST_TEST_THREADS", at_once.to_string());
+    })
 }
 
 fn documentation() -> Outcome<Tally> {

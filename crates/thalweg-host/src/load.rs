@@ -186,7 +186,7 @@ impl LoadCounters {
         let mut shares = LoadShares::default();
         if let Some((to, from)) = self.cpu.zip(before.cpu) {
             let total = to.total.saturating_sub(from.total);
-            // Programs' own accounts are exact, and those of the processors are ticks: of a short time there may be more.
+            // Accounts of programs are exact and those of processors come in ticks: over a short time the former may exceed the latter.
             let share =
                 |part: Duration| (!total.is_zero()).then(|| (part.as_secs_f64() / total.as_secs_f64()).min(1.0));
             let used = |of: fn(&ProgramTimes) -> Option<Duration>| {

@@ -254,14 +254,16 @@ fn topic_picture(due: u64, sent: &Value, received: &Value) -> Result<PictureFigu
     let latencies = received["latency_us"].as_array().map_or(&[][..], Vec::as_slice);
     let mut latencies: Vec<f64> = latencies.iter().filter_map(Value::as_f64).collect();
     latencies.sort_by(f64::total_cmp);
-    let left_out = |name: &str| sent[name].as_u64().unwrap_or(0);
+    // Older records do not tell the two apart.
+    let late = sent["frames_late"].as_u64();
+    let passed_over = late.and_then(|_| sent["frames_passed_over"].as_u64());
     let rank = (latencies.len() as f64 * 0.99).ceil() as usize;
     Ok(PictureFigures {
         frames_due: due,
         frames_complete: Some(count("frames_complete")?),
         frames_shown: shown.len() as u64,
-        frames_late: left_out("frames_late"),
-        frames_passed_over: left_out("frames_passed_over"),
+        frames_late: late.unwrap_or(0),
+        frames_passed_over: passed_over.unwrap_or(0),
         lost: if expected > 0 { lost as f64 / expected as f64 } else { 1.0 },
         fps_mean: summary.as_ref().map(|one| one.mean),
         fps_sd: summary.filter(|one| one.count > 1).map(|one| one.standard_deviation),

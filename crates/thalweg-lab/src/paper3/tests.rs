@@ -316,6 +316,20 @@ fn a_topics_latency_is_that_of_all_but_one_in_a_hundred_of_its_frames() {
 }
 
 #[test]
+fn why_frames_of_a_topic_were_not_sent_is_what_its_publisher_told() {
+    let left_out = |sent: Value| {
+        let received = json!({
+            "frames_expected": 238, "frames_complete": 238, "samples_expected": 238, "samples_lost": 0, "shown_at_ns": [1_u64],
+        });
+        let record = record(cell(HdtvPart::Topics, "Thalweg, topic, reliable, MTU 9000"), [sent, received]);
+        let picture = record.figures().expect("figures").picture.expect("a picture");
+        (picture.frames_late, picture.frames_passed_over)
+    };
+    assert_eq!(left_out(json!({ "frames_late": 3, "frames_passed_over": 1 })), (3, 1));
+    assert_eq!(left_out(json!({ "frames_passed_over": 4 })), (0, 0), "an older record");
+}
+
+#[test]
 fn each_row_of_the_paper_has_a_place_that_the_plan_makes() {
     let cells = plan(Length::Usual).cells();
     let rows = presentation::places::ROWS;

@@ -52,6 +52,14 @@ fn a_path_that_becomes_narrower_within_a_sample_does_not_count_as_full() {
     }
 }
 
+/// Large samples that their reader has no part of, behind a queue of 3 KiB: what was sent again and lost did not count.
+#[test]
+fn repairs_of_whole_large_samples_do_not_flood_a_short_queue() {
+    for seed in [49_118_974, 2_000_000_674_619, 2_000_000_680_510, 2_000_491_005_260] {
+        World::new(seed).run().check_all();
+    }
+}
+
 /// A queue of 976 KiB in front of 2 Mbit/s hands out an intruder's datagrams for four seconds after the last one was sent.
 #[test]
 fn answers_to_an_intruder_whose_datagrams_still_arrive_are_no_noise() {

@@ -342,8 +342,8 @@ impl Congestion {
         }
         let acknowledged = self.round.acknowledged.saturating_sub(acknowledged_before);
         let arrived = known.saturating_sub(self.round.lost.cost);
-        // Before anything is paced, a window waits for its answers.
-        let known = if self.is_paced() { known.max(self.round.lost.cost) } else { sent.max(self.round.last_sent) };
+        // Before anything is paced, a window waits for its answers. What is lost may have left before this round and the last.
+        let known = if self.is_paced() { known } else { sent.max(self.round.last_sent) }.max(self.round.lost.cost);
         let mut observed = Observed {
             sent,
             lost: self.round.lost,

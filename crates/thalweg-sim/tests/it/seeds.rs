@@ -60,6 +60,12 @@ fn repairs_of_whole_large_samples_do_not_flood_a_short_queue() {
     }
 }
 
+/// All that a window had was told to be lost when nothing had left for two rounds.
+#[test]
+fn losses_that_are_told_after_the_round_of_what_was_lost_are_counted() {
+    World::new(51_000_728).run().check_all();
+}
+
 /// A queue of 976 KiB in front of 2 Mbit/s hands out an intruder's datagrams for four seconds after the last one was sent.
 #[test]
 fn answers_to_an_intruder_whose_datagrams_still_arrive_are_no_noise() {

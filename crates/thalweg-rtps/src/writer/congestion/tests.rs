@@ -55,6 +55,16 @@ fn who_sends_less_than_half_of_a_window_is_not_what_makes_answers_late() {
 }
 
 #[test]
+fn a_window_may_be_lost_of_which_nothing_left_in_this_round_or_the_last() {
+    let mut path = Congestion::new(Instant::ZERO);
+    path.note_loss(Loss::datagrams(WINDOW_START / DATAGRAM, DATAGRAM));
+    let busy_since = (Instant::ZERO, 0);
+    let answered = Answered { sent: 0, busy_since, reached: None, took: None, repaired: None, window: 1 << 22 };
+    path.handle_answer(Instant::from_nanos(5_000_000), &answered, Duration::ZERO);
+    assert!(path.is_paced());
+}
+
+#[test]
 fn of_few_large_datagrams_chance_takes_a_greater_share() {
     const LARGE: u64 = 4 * DATAGRAM;
     let paced_by = |lost: u64, datagram: u64| {

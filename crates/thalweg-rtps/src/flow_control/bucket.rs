@@ -14,6 +14,14 @@ pub(super) struct Cost {
     pub copies: u64,
 }
 
+/// What tokens are saved for: so many bytes, but no less than come in the shortest and no more than come in the longest time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Portion {
+    pub bytes: u64,
+    pub shortest: Duration,
+    pub longest: Duration,
+}
+
 /// Whether a writer waits for tokens: tokens leak only while none does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Demand {
@@ -145,11 +153,13 @@ impl TokenBucket {
         self.measure.is_none_or(|measure| self.credit >= measure.cost(cost).min(measure.capacity))
     }
 
-    /// When `cost` can be paid for and, if that is later, `at_least` worth of tokens is there.
-    pub(super) fn affordable_at(&self, cost: Cost, at_least: Duration) -> Instant {
+    /// When `cost` can be paid for and, if that is later, a portion is there.
+    pub(super) fn affordable_at(&self, cost: Cost, portion: Portion) -> Instant {
         let Some(measure) = &self.measure else { return self.at };
-        let grain = measure.added_in(nanos_of(at_least));
-        let target = measure.cost(cost).max(grain).min(measure.capacity);
+        let added_in = |time: Duration| measure.added_in(nanos_of(time));
+        let full = measure.cost(Cost { bytes: portion.bytes, copies: 1 });
+        let portion = full.min(added_in(portion.longest)).max(added_in(portion.shortest));
+        let target = measure.cost(cost).max(portion).min(measure.capacity);
         self.at + Duration::from_nanos(measure.time_for(target - self.credit))
     }
 

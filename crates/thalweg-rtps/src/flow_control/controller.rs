@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::FlowControllerSettings;
-use super::bucket::{Cost, TokenBucket};
+use super::bucket::{Cost, Portion, TokenBucket};
 use super::queue::{Queue, Waiting};
 use crate::time::Instant;
 use crate::types::EntityId;
@@ -74,9 +74,10 @@ pub(crate) struct FlowController {
     counters: FlowControllerCounters,
 }
 
-/// Tokens are given out in portions of at least this time's worth, as far as the bucket holds that much: at a high rate the I/O
-/// thread would else wake up for every datagram.
-const GRAIN: Duration = Duration::from_micros(200);
+/// Tokens are given out in portions of two messages of 64 KiB that the kernel cuts apart, as far as the bucket holds that much: at a
+/// high rate the I/O thread would else wake up for every datagram.
+const PORTION: Portion =
+    Portion { bytes: 131_072, shortest: Duration::from_micros(200), longest: Duration::from_micros(500) };
 
 /// By how many bytes and a quarter a datagram may cost more than its writer said, before that counts.
 const ESTIMATE_SLACK_BYTES: u64 = 64;
@@ -184,7 +185,7 @@ impl FlowController {
         let (first, cost) = self.first()?;
         if !self.bucket.affords(cost) {
             self.counters.waits += 1;
-            self.resume_at = Some(self.bucket.affordable_at(cost, GRAIN));
+            self.resume_at = Some(self.bucket.affordable_at(cost, PORTION));
             return None;
         }
         let alone = self.queue.is_alone(&first, self.settings.scheduling);

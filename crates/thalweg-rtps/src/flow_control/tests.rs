@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::bucket::{Cost, Demand, TokenBucket};
+use super::bucket::{Cost, Demand, Portion, TokenBucket};
 use super::controller::{FlowController, Spent};
 use super::queue::Waiting;
 use super::*;
@@ -102,6 +102,12 @@ fn random_settings(rng: &mut Rng) -> FlowControllerSettings {
     settings
 }
 
+fn portion(bytes: u64, shortest: Duration, longest: Duration) -> Portion {
+    Portion { bytes, shortest, longest }
+}
+
+const AT_LEAST_NOTHING: Portion = Portion { bytes: 0, shortest: Duration::ZERO, longest: Duration::ZERO };
+
 #[test]
 fn the_bucket_holds_what_counting_every_nanosecond_gives() {
     for seed in 0..300 {
@@ -132,7 +138,7 @@ fn the_bucket_holds_what_counting_every_nanosecond_gives() {
             let affordable = model.credit >= model.cost(cost).min(model.capacity());
             assert_eq!(bucket.affords(cost), affordable, "{settings:?} {seed}/{step}");
             if rng.chance(0.7) {
-                let due = bucket.affordable_at(cost, Duration::ZERO);
+                let due = bucket.affordable_at(cost, AT_LEAST_NOTHING);
                 let mut nanos = 0;
                 while model.credit < model.cost(cost).min(model.capacity()) {
                     model.nanosecond(Demand::Waiting);
@@ -177,7 +183,7 @@ fn the_largest_numbers_do_not_overflow() {
         bucket.spend(Cost { bytes: u64::MAX, copies: u64::MAX });
         assert!(bucket.tokens().unwrap() < 0);
         bucket.advance(Instant::NEVER, Demand::Waiting);
-        let _ = bucket.affordable_at(bytes(u64::MAX), Duration::MAX);
+        let _ = bucket.affordable_at(bytes(u64::MAX), portion(u64::MAX, Duration::MAX, Duration::MAX));
         bucket.set(&limited(1, 1, 1, 1));
         settings.max_tokens = Amount::Unlimited;
         settings.tokens_leaked_per_period = Amount::Limited(u32::MAX);
@@ -192,16 +198,25 @@ fn a_datagram_larger_than_the_bucket_waits_for_a_full_one_and_leaves_a_debt() {
     bucket.spend(bytes(5_000));
     assert_eq!(bucket.tokens(), Some(-40));
     assert!(!bucket.affords(bytes(1)));
-    assert_eq!(bucket.affordable_at(bytes(5_000), Duration::ZERO), at(5_000), "5,000 bytes take 5,000 ns at this rate");
+    assert_eq!(
+        bucket.affordable_at(bytes(5_000), AT_LEAST_NOTHING),
+        at(5_000),
+        "5,000 bytes take 5,000 ns at this rate"
+    );
 }
 
 #[test]
-fn portions_of_a_grain_are_waited_for_as_far_as_the_bucket_holds_them() {
+fn portions_are_waited_for_as_far_as_the_bucket_holds_them() {
+    // A byte each microsecond, a thousand at most.
     let mut bucket = TokenBucket::new(at(0), &limited(1_000, 1_000, 1_000_000, 1));
     bucket.spend(bytes(1_000));
-    assert_eq!(bucket.affordable_at(bytes(10), Duration::from_micros(200)), at(200_000));
-    assert_eq!(bucket.affordable_at(bytes(10), Duration::from_secs(1)), at(1_000_000));
-    assert_eq!(bucket.affordable_at(bytes(500), Duration::from_micros(200)), at(500_000));
+    let micros = Duration::from_micros;
+    let due = |cost, portion| bucket.affordable_at(bytes(cost), portion);
+    assert_eq!(due(10, portion(400, micros(200), micros(500))), at(400_000));
+    assert_eq!(due(10, portion(100, micros(200), micros(500))), at(200_000), "the shortest time");
+    assert_eq!(due(10, portion(5_000, micros(200), micros(500))), at(500_000), "the longest time");
+    assert_eq!(due(600, portion(400, micros(200), micros(500))), at(600_000), "what the next datagram costs");
+    assert_eq!(due(10, portion(5_000, Duration::ZERO, Duration::from_secs(1))), at(1_000_000), "a full bucket");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::fmt::Debug;
 use std::ops::{Deref, DerefMut};
 
 use crate::time::Instant;
-use crate::types::Guid;
+use crate::types::{EntityId, Guid, GuidPrefix};
 
 /// What an endpoint knows of one that it is matched with.
 pub(crate) trait Proxy {
@@ -100,6 +100,12 @@ impl<P: Proxy> ProxySet<P> {
     /// Where a proxy is, below [`ProxySet::len`]; places change when proxies go.
     pub fn place(&self, guid: Guid) -> Option<usize> {
         self.places.get(&guid).copied()
+    }
+
+    /// Where the proxies of one participant's endpoints are.
+    pub fn places_of(&self, prefix: GuidPrefix) -> impl Iterator<Item = usize> {
+        let from = Guid::new(prefix, EntityId::UNKNOWN);
+        self.places.range(from..).take_while(move |(guid, _)| guid.prefix == prefix).map(|(_, place)| *place)
     }
 
     /// The proxy of an endpoint, for one look.

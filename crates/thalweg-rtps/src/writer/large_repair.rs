@@ -28,16 +28,16 @@ pub(super) struct LargeRepair {
     pub cut: Cut,
     /// Still to be sent again.
     wanted: Fragments,
-    /// Sent again since `aged_at`, and in the time before: a request for them has crossed them on the way.
-    lately: Fragments,
-    before: Fragments,
+    /// Sent again lately: a request for them has crossed them on the way.
+    lately: Recent,
+    /// Likewise, with the repair of another reader of its process, before this one asked for them.
+    beside: Recent,
     /// Sent again since what is sent was slowed down, and not known to be lost.
     repeated: Fragments,
     /// Known to be lost of what was sent at first.
     lost: Fragments,
     /// It was cut for another path at first.
     is_recut: bool,
-    aged_at: Instant,
     sent_at: Option<Instant>,
     /// Some of it was sent again more than once, so that nothing tells which time arrived.
     is_ambiguous: bool,
@@ -49,12 +49,11 @@ impl LargeRepair {
             sequence,
             cut,
             wanted: Fragments::default(),
-            lately: Fragments::default(),
-            before: Fragments::default(),
+            lately: Recent::default(),
+            beside: Recent::default(),
             repeated: Fragments::default(),
             lost: Fragments::default(),
             is_recut: false,
-            aged_at: Instant::ZERO,
             sent_at: None,
             is_ambiguous: false,
         }
@@ -63,20 +62,6 @@ impl LargeRepair {
     /// When the last part of it was sent again, if each was once.
     pub(super) fn sent_once_at(&self) -> Option<Instant> {
         self.sent_at.filter(|_| self.is_done() && !self.is_ambiguous)
-    }
-
-    /// What was sent again is remembered for at least `suppression`, and less than twice as long.
-    fn age(&mut self, now: Instant, suppression: Duration) {
-        let age = now.since(self.aged_at);
-        if age < suppression {
-            return;
-        }
-        std::mem::swap(&mut self.lately, &mut self.before);
-        self.lately.clear();
-        if age >= suppression * 2 {
-            self.before.clear();
-        }
-        self.aged_at = now;
     }
 
     /// Notes which fragments to send again. Returns the losses that tells of: fragments that `counts` names, and those that
@@ -88,10 +73,15 @@ impl LargeRepair {
         suppression: Duration,
         counts: impl Fn(u32) -> bool,
     ) -> LostFragments {
-        self.age(now, suppression);
+        self.lately.age(now, suppression);
+        self.beside.age(now, suppression);
         let mut lost = LostFragments::of(self.cut.fragment_bytes);
         for number in wanted.iter() {
-            if self.request_one(number) && self.count_loss(number, counts(number)) {
+            let is_lost = match self.beside.contains(number) {
+                true => self.count_first_loss(number, counts(number)),
+                false => self.request_one(number) && self.count_loss(number, counts(number)),
+            };
+            if is_lost {
                 lost.note(number);
             }
         }
@@ -100,9 +90,11 @@ impl LargeRepair {
 
     /// Notes all of it, unless that is on its way.
     pub(super) fn request_all(&mut self, now: Instant, suppression: Duration) {
+        self.beside.age(now, suppression);
         if self.is_done() && !self.was_sent_lately(now, suppression) {
             self.is_ambiguous |= self.sent_at.is_some();
-            (1..=self.cut.fragments).for_each(|number| _ = self.wanted.insert(number));
+            let numbers = (1..=self.cut.fragments).filter(|number| !self.beside.contains(*number));
+            numbers.for_each(|number| _ = self.wanted.insert(number));
         }
     }
 
@@ -113,12 +105,17 @@ impl LargeRepair {
         suppression: Duration,
         counts: impl Fn(u32) -> bool,
     ) -> LostFragments {
+        self.beside.age(now, suppression);
         let mut lost = LostFragments::of(self.cut.fragment_bytes);
         // As long as a request for all of it is not served, and no longer: what is sent again and not counted slows nothing down.
         let was_sent = self.was_sent_lately(now, suppression);
         for number in 1..=self.cut.fragments {
-            let is_on_its_way = was_sent && (self.lately.contains(number) || self.before.contains(number));
-            if !is_on_its_way && self.count_loss(number, counts(number)) {
+            let is_on_its_way = was_sent && self.lately.contains(number);
+            let is_lost = match self.beside.contains(number) {
+                true => self.count_first_loss(number, counts(number)),
+                false => !is_on_its_way && self.count_loss(number, counts(number)),
+            };
+            if is_lost {
                 lost.note(number);
             }
         }
@@ -151,14 +148,19 @@ impl LargeRepair {
 
     fn request_one(&mut self, number: u32) -> bool {
         let was_sent = (1..=self.cut.fragments).contains(&number);
-        was_sent && !self.lately.contains(number) && !self.before.contains(number) && self.wanted.insert(number)
+        was_sent && !self.lately.contains(number) && self.wanted.insert(number)
     }
 
     /// Whether the request for a fragment tells of a loss that is not known yet: each time that it was sent can be lost once.
     fn count_loss(&mut self, number: u32, counts: bool) -> bool {
         let was_repeated = self.repeated.remove(number);
         self.is_ambiguous |= was_repeated;
-        was_repeated || counts && !self.is_recut && self.lost.insert(number)
+        was_repeated || self.count_first_loss(number, counts)
+    }
+
+    /// Likewise of what was sent at first.
+    fn count_first_loss(&mut self, number: u32, counts: bool) -> bool {
+        counts && !self.is_recut && self.lost.insert(number)
     }
 
     /// Nothing of it is to be sent again.
@@ -173,11 +175,55 @@ impl LargeRepair {
 
     /// It was sent.
     pub(super) fn record(&mut self, now: Instant, number: u32, suppression: Duration) {
-        self.age(now, suppression);
+        self.lately.age(now, suppression);
         self.wanted.remove(number);
         self.lately.insert(number);
         self.repeated.insert(number);
         self.sent_at = Some(now);
+    }
+
+    /// It was sent to another reader of its process, and to this one with it.
+    pub(super) fn share(&mut self, now: Instant, number: u32, suppression: Duration) {
+        if self.wanted.contains(number) {
+            return self.record(now, number, suppression);
+        }
+        self.beside.age(now, suppression);
+        self.beside.insert(number);
+        self.repeated.insert(number);
+        self.is_ambiguous = true;
+    }
+}
+
+/// Fragments that were sent again lately.
+#[derive(Debug, Default)]
+struct Recent {
+    /// Since `aged_at`, and in the time before.
+    lately: Fragments,
+    before: Fragments,
+    aged_at: Instant,
+}
+
+impl Recent {
+    /// They are remembered for at least `suppression`, and less than twice as long.
+    fn age(&mut self, now: Instant, suppression: Duration) {
+        let age = now.since(self.aged_at);
+        if age < suppression {
+            return;
+        }
+        std::mem::swap(&mut self.lately, &mut self.before);
+        self.lately.clear();
+        if age >= suppression * 2 {
+            self.before.clear();
+        }
+        self.aged_at = now;
+    }
+
+    fn contains(&self, number: u32) -> bool {
+        self.lately.contains(number) || self.before.contains(number)
+    }
+
+    fn insert(&mut self, number: u32) {
+        self.lately.insert(number);
     }
 }
 

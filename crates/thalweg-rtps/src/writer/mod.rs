@@ -61,6 +61,9 @@ mod room;
 #[cfg(test)]
 mod room_tests;
 mod route;
+mod sharing;
+#[cfg(test)]
+mod sharing_tests;
 #[cfg(test)]
 mod stream_tests;
 #[cfg(test)]

@@ -8,12 +8,13 @@ use super::pack::{
     Packer, Pair, batch_bytes, fragment_datagram_bytes, fragments_of, push_batch, push_fragment, push_sample,
     sample_bytes,
 };
-use super::repairs::{Numbered, Repairs};
+use super::repairs::{Numbered, Repairs, SentAgain};
 use super::route::{collected_fragment_bytes, fragment_bytes_in};
+use super::sharing::Shared;
 use super::transmission::Place;
 use crate::history::{HeldSample, WriterHistory};
 use crate::time::Instant;
-use crate::types::SequenceNumber;
+use crate::types::{EntityId, SequenceNumber};
 use crate::wire::SequenceSet;
 
 /// Answers to one reader's requests.
@@ -42,12 +43,16 @@ pub(super) struct Repair<'a> {
     pub budget: u64,
     /// The result of filling an outbox.
     pub spent: u64,
+    /// What goes to all readers of its process.
+    pub shared: Shared,
 }
 
 /// How far a set of requests was served.
 enum Served {
     /// The reader is served up to here.
     Until(SequenceNumber),
+    /// And so are the others of its process.
+    Shared(SequenceNumber),
     /// It is a large one, noted to be sent fragment by fragment.
     Noted,
     /// The outbox is full, or the budget spent.
@@ -78,8 +83,20 @@ impl<'a> Repair<'a> {
         self.spent >= self.budget
     }
 
-    fn pay(&mut self, packer: &Packer<'_>, bytes: usize) {
-        self.spent += packer.cost_of(bytes);
+    fn pay(&mut self, packer: &Packer<'_>, bytes: usize, pair: Pair) {
+        let cost = packer.cost_of(bytes);
+        self.spent += cost;
+        if pair.reader == EntityId::UNKNOWN {
+            self.shared.spent += cost;
+        }
+    }
+
+    /// To whom samples from `first` on are sent again.
+    fn pair_from(&self, first: SequenceNumber) -> Pair {
+        match first >= self.shared.from {
+            true => Pair { reader: EntityId::UNKNOWN, ..self.pair },
+            false => self.pair,
+        }
     }
 
     /// Sends fragments of large samples again.
@@ -108,12 +125,16 @@ impl<'a> Repair<'a> {
             }
             let fragment_bytes = large.cut.fragment_bytes;
             let bytes = fragment_datagram_bytes(&sample, fragment_bytes);
+            let pair = self.pair_from(large.sequence);
             while let Some(number) = large.next() {
                 if self.is_full_for(packer, bytes) {
                     return;
                 }
-                self.pay(packer, bytes);
-                push_fragment(packer, self.scratch, self.pair, &sample, fragment_bytes, number - 1);
+                self.pay(packer, bytes, pair);
+                push_fragment(packer, self.scratch, pair, &sample, fragment_bytes, number - 1);
+                if pair.reader == EntityId::UNKNOWN {
+                    self.shared.sent.push(SentAgain::Fragment(large.sequence, large.cut, number));
+                }
                 self.counters.repaired += 1;
                 large.record(now, number, self.suppression);
             }
@@ -131,6 +152,8 @@ impl<'a> Repair<'a> {
     ) -> Option<SequenceSet> {
         let (kind, numbers) = wanted;
         let mut next = SequenceNumber::ZERO;
+        // Below it not all has reached the others of its process.
+        let mut apart_until = self.shared.from;
         for number in numbers.iter() {
             let (first, end) = match kind {
                 Numbered::Samples => (number, number.next()),
@@ -143,14 +166,21 @@ impl<'a> Repair<'a> {
             let mut is_sent = true;
             while next < end.min(self.place.sample) {
                 match self.repair_one(now, packer, next, repairs) {
-                    Served::Until(until) => next = until,
-                    Served::Noted => (next, is_sent) = (next.next(), kind == Numbered::Packs),
+                    Served::Until(until) => (next, apart_until) = (until, apart_until.max(until)),
+                    Served::Shared(until) => next = until,
+                    Served::Noted => {
+                        (next, is_sent) = (next.next(), kind == Numbered::Packs);
+                        apart_until = apart_until.max(next);
+                    }
                     Served::Full | Served::Waits => return Some(rest_of(&numbers, number)),
                 }
             }
             // What is only noted may make room for an earlier one before any of it was sent.
             if is_sent {
                 repairs.record(now, kind, number, self.suppression);
+                if first >= apart_until {
+                    self.shared.sent.push(SentAgain::Whole(kind, number));
+                }
             }
         }
         None
@@ -187,18 +217,22 @@ impl<'a> Repair<'a> {
             let whole = at.frame.len() > 1 && at.frame.live() == at.frame.len();
             self.batches && whole && at.first >= self.start && packer.can_hold(batch_bytes(at.frame))
         });
+        let pair = self.pair_from(frame.as_ref().map_or(sequence, |at| at.first));
         let bytes = frame.map_or_else(|| sample_bytes(&sample), |at| batch_bytes(at.frame));
         if self.is_full_for(packer, bytes) {
             return Served::Full;
         }
-        self.pay(packer, bytes);
+        self.pay(packer, bytes, pair);
         match frame {
-            Some(at) => push_batch(packer, self.pair, &at),
-            None => push_sample(packer, self.scratch, self.pair, &sample),
+            Some(at) => push_batch(packer, pair, &at),
+            None => push_sample(packer, self.scratch, pair, &sample),
         }
         let until = frame.map_or(sequence.next(), |at| at.last().next());
         self.counters.repaired += (until - sequence) as u64;
-        Served::Until(until)
+        match pair.reader {
+            EntityId::UNKNOWN => Served::Shared(until),
+            _ => Served::Until(until),
+        }
     }
 
     /// If the first number of a HEARTBEAT tells that this sample will not come: the last that it tells so of.

@@ -33,6 +33,14 @@ pub(super) enum Numbered {
     Packs,
 }
 
+/// What was sent again.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum SentAgain {
+    Whole(Numbered, SequenceNumber),
+    /// A fragment, counted from 1, of a sample cut into these.
+    Fragment(SequenceNumber, Cut, u32),
+}
+
 /// Large samples repaired at a time; a reader asks again for others.
 const LARGE_MAX: usize = 8;
 /// Large samples of which it is remembered what was sent again, until the reader has told of it: as many as an ACKNACK can ask for.
@@ -179,6 +187,27 @@ impl Repairs {
     /// What was asked for as `number` was sent again.
     pub(super) fn record(&mut self, now: Instant, kind: Numbered, number: SequenceNumber, suppression: Duration) {
         self.numbered(kind).record(now, number, suppression);
+        self.repaired_at = Some(now);
+    }
+
+    /// It was sent to another reader of its process, and to this one with it.
+    pub(super) fn share(&mut self, now: Instant, sent: SentAgain, suppression: Duration) {
+        match sent {
+            SentAgain::Whole(kind, number) => self.numbered(kind).share(now, number, suppression),
+            SentAgain::Fragment(sequence, cut, number) => {
+                let index = match self.large.binary_search_by_key(&sequence, |large| large.sequence) {
+                    Ok(index) => index,
+                    Err(_) if self.large.len() >= KNOWN_MAX => return,
+                    Err(index) => {
+                        self.large.insert(index, LargeRepair::new(sequence, cut));
+                        index
+                    }
+                };
+                let large = &mut self.large[index];
+                large.follow(cut);
+                large.share(now, number, suppression);
+            }
+        }
         self.repaired_at = Some(now);
     }
 

@@ -42,10 +42,12 @@ impl Requests {
         let waiting = self.wanted.take();
         self.wanted = self.lately.fresh(now, &wanted, unsent, suppression);
         let waits = |number: SequenceNumber| waiting.is_some_and(|waiting| waiting.contains(number));
+        let mut lost = SequenceSet::new(wanted.base());
+        let crossed = self.lately.ask_for_shared(now, &wanted, suppression);
+        crossed.iter().filter(|number| *number > old).for_each(|number| _ = lost.insert(number));
         let was_sent = |number: SequenceNumber| {
             number > old || self.lately.was_sent(number, self.forgotten_at) && !is_being_sent(number)
         };
-        let mut lost = SequenceSet::new(wanted.base());
         let fresh = self.wanted.iter().flat_map(SequenceSet::iter);
         fresh.filter(|number| !waits(*number) && was_sent(*number)).for_each(|number| _ = lost.insert(number));
         lost
@@ -58,8 +60,8 @@ impl Requests {
 
     /// When it was sent again, if it was once as far as that is remembered.
     pub(super) fn sent_once_at(&self, number: SequenceNumber) -> Option<Instant> {
-        let mut times = self.lately.0.iter().filter(|(_, set)| set.contains(number)).map(|(at, _)| *at);
-        times.next().filter(|_| times.next().is_none())
+        let mut times = self.lately.0.iter().filter(|again| again.numbers.contains(number));
+        times.next().filter(|again| again.was_asked_for && times.next().is_none()).map(|again| again.at)
     }
 
     /// Notes one more, as far as the others leave it its place; it is asked for again otherwise.
@@ -98,50 +100,95 @@ impl Requests {
 
     /// It was sent again.
     pub(super) fn record(&mut self, now: Instant, number: SequenceNumber, suppression: Duration) {
-        self.lately.record(now, number, suppression, self.forgotten_at);
+        self.lately.record(now, number, suppression, self.forgotten_at, true);
+    }
+
+    /// It was sent to another reader of its process, and to this one with it.
+    pub(super) fn share(&mut self, now: Instant, number: SequenceNumber, suppression: Duration) {
+        let waits = self.wanted.is_some_and(|wanted| wanted.contains(number));
+        if waits {
+            self.wanted = self.wanted.and_then(|wanted| without(&wanted, number));
+        }
+        self.lately.record(now, number, suppression, self.forgotten_at, waits);
     }
 }
 
-/// Numbers that were sent again, with when. Of a reader whose answers are rare, all must be known that it was sent since the last one.
+fn without(numbers: &SequenceSet, number: SequenceNumber) -> Option<SequenceSet> {
+    let mut rest = SequenceSet::new(numbers.base());
+    numbers.iter().filter(|other| *other != number).for_each(|other| _ = rest.insert(other));
+    (!rest.is_empty()).then_some(rest)
+}
+
+/// Numbers that were sent again. Of a reader whose answers are rare, all must be known that it was sent since the last one.
 #[derive(Debug, Default)]
-struct Lately(VecDeque<(Instant, SequenceSet)>);
+struct Lately(VecDeque<Again>);
+
+#[derive(Debug)]
+struct Again {
+    at: Instant,
+    numbers: SequenceSet,
+    /// False where another reader of its process asked, before this one did.
+    was_asked_for: bool,
+}
 
 /// Entries kept: enough for eight parts of a round trip, twice; older ones become one.
 const LATELY_MAX: usize = 16;
 
 impl Lately {
-    fn record(&mut self, now: Instant, sequence: SequenceNumber, suppression: Duration, forgotten_at: Instant) {
-        if let Some((at, set)) = self.0.back_mut()
-            && now.since(*at) <= suppression / 8
-            && set.insert(sequence)
+    fn record(
+        &mut self,
+        now: Instant,
+        sequence: SequenceNumber,
+        suppression: Duration,
+        forgotten_at: Instant,
+        was_asked_for: bool,
+    ) {
+        if let Some(last) = self.0.back_mut()
+            && last.was_asked_for == was_asked_for
+            && now.since(last.at) <= suppression / 8
+            && last.numbers.insert(sequence)
         {
             return;
         }
         if self.0.len() >= LATELY_MAX {
             self.join_oldest(forgotten_at);
         }
-        let mut set = SequenceSet::new(sequence);
-        set.insert(sequence);
-        self.0.push_back((now, set));
+        let mut numbers = SequenceSet::new(sequence);
+        numbers.insert(sequence);
+        self.0.push_back(Again { at: now, numbers, was_asked_for });
     }
 
     /// Makes one entry of the two oldest, as far as numbers have a place in it and the older one still tells something.
     fn join_oldest(&mut self, forgotten_at: Instant) {
-        if let Some((at, oldest)) = self.0.pop_front()
-            && let Some((_, next)) = self.0.front_mut()
-            && at > forgotten_at
+        if let Some(oldest) = self.0.pop_front()
+            && let Some(next) = self.0.front_mut()
+            && oldest.at > forgotten_at
         {
-            let mut both = SequenceSet::new(oldest.base().min(next.base()));
-            if next.iter().all(|number| both.insert(number)) {
-                oldest.iter().for_each(|number| _ = both.insert(number));
-                *next = both;
+            let mut both = SequenceSet::new(oldest.numbers.base().min(next.numbers.base()));
+            if next.numbers.iter().all(|number| both.insert(number)) {
+                oldest.numbers.iter().for_each(|number| _ = both.insert(number));
+                next.numbers = both;
+                next.was_asked_for &= oldest.was_asked_for;
             }
         }
     }
 
+    /// The numbers that were shared lately and that the reader, which had not asked for them, asks for now.
+    fn ask_for_shared(&mut self, now: Instant, wanted: &SequenceSet, suppression: Duration) -> SequenceSet {
+        let mut crossed = SequenceSet::new(wanted.base());
+        let recent = self.0.iter_mut().rev().take_while(|again| now.since(again.at) < suppression);
+        for again in recent.filter(|again| !again.was_asked_for) {
+            for number in again.numbers.iter().filter(|number| wanted.contains(*number)) {
+                crossed.insert(number);
+                again.was_asked_for = true;
+            }
+        }
+        crossed
+    }
+
     /// True when it was sent again after `after`, as far as that is remembered.
     fn was_sent(&self, number: SequenceNumber, after: Instant) -> bool {
-        self.0.iter().rev().take_while(|(at, _)| *at > after).any(|(_, set)| set.contains(number))
+        self.0.iter().rev().take_while(|again| again.at > after).any(|again| again.numbers.contains(number))
     }
 
     /// The numbers below `unsent` that are wanted and not on their way already.
@@ -153,9 +200,9 @@ impl Lately {
         suppression: Duration,
     ) -> Option<SequenceSet> {
         let mut fresh = SequenceSet::new(wanted.base());
-        let recent = || self.0.iter().rev().take_while(|(at, _)| now.since(*at) < suppression);
+        let recent = || self.0.iter().rev().take_while(|again| now.since(again.at) < suppression);
         for sequence in wanted.iter().take_while(|sequence| *sequence < unsent) {
-            if !recent().any(|(_, set)| set.contains(sequence)) {
+            if !recent().any(|again| again.numbers.contains(sequence)) {
                 fresh.insert(sequence);
             }
         }

@@ -6,12 +6,13 @@ use super::pack::{OUTBOX_MAX_DATAGRAMS, Packer, Pair};
 use super::reader_proxy::Owed;
 use super::repair::Repair;
 use super::route::Route;
+use super::sharing::Shared;
 use super::transmission::{Charge, Place, Progress, Transmission};
 use crate::history::WriterHistory;
 use crate::outbox::Outbox;
 use crate::time::Instant;
 use crate::trace::{self, Mark};
-use crate::types::{Guid, SequenceNumber};
+use crate::types::{EntityId, Guid, SequenceNumber};
 use crate::wire::write;
 
 /// In which form collected samples travel.
@@ -249,15 +250,16 @@ impl Writer {
         let mut next = 0;
         while let Some(place) = self.readers.next_with(next, |any| any.repairs) {
             next = place + 1;
-            let mut changed = self.readers.at_mut(place);
-            let reader = &mut *changed;
-            if let Some(until) = reader.repairs.paused_until.filter(|until| now < *until) {
+            if let Some(until) = self.readers.at(place).repairs.paused_until.filter(|until| now < *until) {
                 self.flow.note_repairs_due(until);
                 continue;
             }
             if outbox.len() >= OUTBOX_MAX_DATAGRAMS {
                 return true;
             }
+            let shared_from = self.readers.shared_from(place).unwrap_or(SequenceNumber(i64::MAX));
+            let mut changed = self.readers.at_mut(place);
+            let reader = &mut *changed;
             let burst = self.flow.repair_burst(reader.matched.receive_buffer_bytes);
             let budget = reader.repair_budget(now, burst);
             let forgotten = self.history.first().min(self.outgoing.place.sample).previous();
@@ -277,6 +279,7 @@ impl Writer {
                 suppression: reader.suppression(),
                 budget,
                 spent: 0,
+                shared: Shared::from(shared_from),
             };
             outbox.finish();
             let mut packer = Packer::directed(outbox, self.guid, &reader.matched)
@@ -284,34 +287,40 @@ impl Writer {
                 .marking(&self.coherent, self.related.as_deref());
             repair.serve(now, &mut packer, &mut reader.repairs);
             let (spent, is_spent) = (repair.spent, repair.is_spent());
+            let shared = repair.shared;
             let asks = reader.note_repaired(now, spent, is_spent);
-            if let Some(until) = reader.repairs.paused_until {
+            let paused_until = reader.repairs.paused_until;
+            if let Some(until) = paused_until {
                 self.flow.note_repairs_due(until);
-            } else if !reader.repairs.is_empty() {
-                return true;
             }
-            if outbox.open_len() == 0 && reader.acknowledged.sample < reader.forsaken.max(gone) {
+            let is_outbox_full = paused_until.is_none() && !reader.repairs.is_empty();
+            if !is_outbox_full && outbox.open_len() == 0 && reader.acknowledged.sample < reader.forsaken.max(gone) {
                 reader.owed = reader.owed.max_with(Owed::Heartbeat);
             }
             drop(changed);
+            self.readers.share_repairs(now, place, &shared);
+            if is_outbox_full {
+                return true;
+            }
             // Without anything that was asked for, a HEARTBEAT would only make the reader ask again.
             if asks && outbox.open_len() > 0 {
-                self.ask_after_repair(now, place, outbox);
+                self.ask_after_repair(now, place, !shared.sent.is_empty(), outbox);
             }
         }
         false
     }
 
-    /// A HEARTBEAT behind what was sent again.
-    fn ask_after_repair(&mut self, now: Instant, place: usize, outbox: &mut Outbox) {
-        let mut reader = self.readers.at_mut(place);
-        reader.owed = Owed::Nothing;
-        reader.repairs.unasked = 0;
-        reader.asking.asks(now);
-        let form = if reader.matched.batches { Form::Batch } else { Form::Plain };
-        drop(reader);
-        let heartbeat = self.next_heartbeat(now, self.readers.at(place).matched.guid.entity);
-        let mut packer = Packer::directed(outbox, self.guid, &self.readers.at(place).matched).resume();
+    /// A HEARTBEAT behind what was sent again, for all readers of its process where some of that was `shared`.
+    fn ask_after_repair(&mut self, now: Instant, place: usize, shared: bool, outbox: &mut Outbox) {
+        self.readers.at_mut(place).note_asked(now);
+        if shared {
+            self.readers.note_asked_beside(now, place);
+        }
+        let entity = self.readers.at(place).matched.guid.entity;
+        let heartbeat = self.next_heartbeat(now, if shared { EntityId::UNKNOWN } else { entity });
+        let matched = &self.readers.at(place).matched;
+        let form = if matched.batches { Form::Batch } else { Form::Plain };
+        let mut packer = Packer::directed(outbox, self.guid, matched).resume();
         packer.reserve_heartbeat();
         self.push_heartbeat(form, &heartbeat, outbox);
     }

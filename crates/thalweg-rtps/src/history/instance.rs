@@ -127,6 +127,11 @@ impl Instance {
         }
     }
 
+    /// Those that write it, in the order of their GUIDs.
+    pub(super) fn writers(&self) -> &[Guid] {
+        &self.writers
+    }
+
     pub(super) fn is_written_by(&self, writer: Guid) -> bool {
         self.writers.binary_search(&writer).is_ok()
     }

@@ -203,6 +203,11 @@ impl SampleCache {
         }
     }
 
+    /// Those that write an instance.
+    pub(crate) fn writers(&self, instance: KeyHash) -> &[Guid] {
+        self.instances.find(&self.key_of(instance)).map_or(&[], |slot| self.instances[slot].writers())
+    }
+
     /// Learns that `next` goes on with what `former` wrote: instances that are alive have both.
     pub(crate) fn hand_on(&mut self, former: Guid, next: Guid) {
         let written = |(_, slot): &(KeyHash, usize)| self.instances[*slot].is_written_by(former);

@@ -1,6 +1,7 @@
 //! Which of the samples that arrive in order reach the cache: OWNERSHIP, DESTINATION_ORDER and TIME_BASED_FILTER, and the DEADLINE of
 //! what does. A reader without such policies has none of this.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::time::Duration;
@@ -49,6 +50,8 @@ struct Separation {
 #[derive(Debug, Default)]
 struct Standing {
     owner: Option<Guid>,
+    /// The owner has missed the deadline, and whoever writes next owns it.
+    is_free: bool,
     /// Source time of the last sample, and its writer.
     newest: Option<(Timestamp, Guid)>,
     /// A sample that came too early.
@@ -245,8 +248,7 @@ impl Admission {
         let standing = self.instances.get(&head.instance);
         let mut kind = head.kind;
         // The newest sample counts, whether the cache has it yet or not.
-        let owner = standing.and_then(Standing::owner);
-        if !self.may_write(owner, head.writer) {
+        if !self.may_write(standing, head, cache) {
             if !kind.unregisters() {
                 return Verdict::Withhold;
             }
@@ -281,17 +283,18 @@ impl Admission {
         is_beyond(newest) && !head.timestamp.is_some_and(is_beyond)
     }
 
-    /// Whether `writer` may update an instance with this owner: it owns it, or is stronger than the owner, or of equal strength and
-    /// lower GUID (DDS 1.4 §2.2.3.9.2).
-    fn may_write(&self, owner: Option<Guid>, writer: Guid) -> bool {
+    /// Whether its writer may update the instance: it owns it, or is stronger than the owner, or of equal strength and lower GUID (DDS
+    /// 1.4 §2.2.3.9.2). Where the owner has left, so for all that write it.
+    fn may_write(&self, standing: Option<&Standing>, head: &Head, cache: &SampleCache) -> bool {
         let Some(owners) = &self.owners else { return true };
-        let rank = |guid: Guid| owners.get(&guid).filter(|rank| rank.is_alive).map(|rank| rank.strength);
-        match owner {
-            Some(owner) if owner != writer => match rank(owner) {
-                Some(strength) => rank(writer).is_some_and(|own| (own, owner) > (strength, writer)),
-                None => true,
-            },
-            _ => true,
+        let place =
+            |guid: Guid| owners.get(&guid).filter(|rank| rank.is_alive).map(|rank| (rank.strength, Reverse(guid)));
+        let own = place(head.writer);
+        let is_weaker = |other: Guid| place(other).is_some_and(|other| own.is_none_or(|own| own < other));
+        match standing.and_then(Standing::owner) {
+            Some(owner) if place(owner).is_some() => owner == head.writer || !is_weaker(owner),
+            _ if standing.is_some_and(|standing| standing.is_free) => true,
+            _ => !cache.writers(head.instance).iter().any(|other| *other != head.writer && is_weaker(*other)),
         }
     }
 
@@ -320,7 +323,7 @@ impl Admission {
                 match gives_up {
                     true if standing.owner == Some(head.writer) => standing.owner = None,
                     true => {}
-                    false => standing.owner = Some(head.writer),
+                    false => (standing.owner, standing.is_free) = (Some(head.writer), false),
                 }
             }
             if let Some(timestamp) = head.timestamp.filter(|_| head.kind != ChangeKind::Unregister) {
@@ -387,7 +390,7 @@ impl Admission {
         deadlines.as_mut().is_some_and(|deadlines| {
             deadlines.check(now, |instance| {
                 if let Some(standing) = instances.get_mut(&instance) {
-                    standing.owner = None;
+                    (standing.owner, standing.is_free) = (None, true);
                 }
             })
         })

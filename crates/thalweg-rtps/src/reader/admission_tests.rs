@@ -135,6 +135,32 @@ fn the_next_writer_follows_when_the_owner_gives_up_leaves_or_is_not_alive() {
 }
 
 #[test]
+fn the_strongest_of_all_that_write_an_instance_follows_its_owner() {
+    let losses: [fn(&mut Stage); 3] = [
+        |stage| stage.put(3, 7, ChangeKind::Unregister, None),
+        |stage| _ = stage.reader.unmatch_writer(stage.now, guid(3)),
+        |stage| _ = stage.reader.writer_not_alive(stage.now, guid(3)),
+    ];
+    for lose in losses {
+        let mut stage = exclusive();
+        for writer in [2, 3, 2, 1] {
+            stage.write(writer, 7);
+        }
+        lose(&mut stage);
+        stage.write(1, 7);
+        stage.write(2, 7);
+        stage.put(2, 7, ChangeKind::Unregister, None);
+        stage.write(1, 7);
+        assert_eq!(stage.taken(), [(2, 1), (3, 1), (2, 3), (1, 3)]);
+    }
+    let mut stage = exclusive();
+    stage.write(3, 7);
+    stage.put(3, 7, ChangeKind::Unregister, None);
+    stage.write(1, 7);
+    assert_eq!(stage.taken(), [(3, 1), (1, 1)], "the second writer is there and does not write it");
+}
+
+#[test]
 fn only_the_owner_deletes_an_instance_and_it_stays_the_owner() {
     let mut stage = exclusive();
     stage.write(3, 7);
@@ -158,7 +184,7 @@ fn an_owner_that_misses_the_deadline_loses_the_instance() {
     stage.now += MILLI;
     assert!(stage.reader.handle_timeout(stage.now).deadline_missed, "samples of others do not count");
     stage.write(1, 7);
-    assert_eq!(stage.taken(), [(3, 1), (1, 2)]);
+    assert_eq!(stage.taken(), [(3, 1), (1, 2)], "although the owner is stronger and still writes it");
 }
 
 #[test]

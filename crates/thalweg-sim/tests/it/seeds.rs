@@ -66,6 +66,12 @@ fn losses_that_are_told_after_the_round_of_what_was_lost_are_counted() {
     World::new(51_000_728).run().check_all();
 }
 
+/// The strongest of three writers of an instance gave it up, and a value of the weakest came before one of the second.
+#[test]
+fn the_second_of_an_instances_writers_follows_the_first() {
+    World::new(5_100_000_008_205).run().check_all();
+}
+
 /// A queue of 976 KiB in front of 2 Mbit/s hands out an intruder's datagrams for four seconds after the last one was sent.
 #[test]
 fn answers_to_an_intruder_whose_datagrams_still_arrive_are_no_noise() {

@@ -284,7 +284,7 @@ impl Admission {
     }
 
     /// Whether its writer may update the instance: it owns it, or is stronger than the owner, or of equal strength and lower GUID (DDS
-    /// 1.4 §2.2.3.9.2). Where the owner has left, so for all that write it.
+    /// 1.4 §2.2.3.9.2). When the owner has left, it has to be the strongest of those that write the instance.
     fn may_write(&self, standing: Option<&Standing>, head: &Head, cache: &SampleCache) -> bool {
         let Some(owners) = &self.owners else { return true };
         let place =

@@ -108,14 +108,16 @@ fn a_strength_that_changes_counts_at_once() {
     assert_eq!(stage.taken(), [(3, 1), (1, 1)]);
 }
 
+/// How instance 7 loses writer 3.
+const LOSSES: [fn(&mut Stage); 3] = [
+    |stage| stage.put(3, 7, ChangeKind::Unregister, None),
+    |stage| _ = stage.reader.unmatch_writer(stage.now, guid(3)),
+    |stage| _ = stage.reader.writer_not_alive(stage.now, guid(3)),
+];
+
 #[test]
 fn the_next_writer_follows_when_the_owner_gives_up_leaves_or_is_not_alive() {
-    let losses: [fn(&mut Stage); 3] = [
-        |stage| stage.put(3, 7, ChangeKind::Unregister, None),
-        |stage| _ = stage.reader.unmatch_writer(stage.now, guid(3)),
-        |stage| _ = stage.reader.writer_not_alive(stage.now, guid(3)),
-    ];
-    for lose in losses {
+    for lose in LOSSES {
         let mut stage = exclusive();
         stage.write(3, 7);
         stage.write(2, 7);
@@ -136,12 +138,7 @@ fn the_next_writer_follows_when_the_owner_gives_up_leaves_or_is_not_alive() {
 
 #[test]
 fn the_strongest_of_all_that_write_an_instance_follows_its_owner() {
-    let losses: [fn(&mut Stage); 3] = [
-        |stage| stage.put(3, 7, ChangeKind::Unregister, None),
-        |stage| _ = stage.reader.unmatch_writer(stage.now, guid(3)),
-        |stage| _ = stage.reader.writer_not_alive(stage.now, guid(3)),
-    ];
-    for lose in losses {
+    for lose in LOSSES {
         let mut stage = exclusive();
         for writer in [2, 3, 2, 1] {
             stage.write(writer, 7);

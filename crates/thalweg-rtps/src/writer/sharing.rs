@@ -24,14 +24,17 @@ impl Shared {
     }
 }
 
+/// Readers of a process among which repairs are shared: each repair costs a note for every one of them.
+pub(super) const SHARING_MAX: usize = 64;
+
 impl ReaderSet {
     /// From which sample on repairs for the reader at `place` are of use to another one of its process, and harm none; `None` where
-    /// none are.
+    /// none are, or there are more than [`SHARING_MAX`].
     pub(super) fn shared_from(&self, place: usize) -> Option<SequenceNumber> {
         let reader = self.at(place);
         let (mut from, mut lacking) = (reader.start, None);
-        for other in self.beside(place).map(|other| self.at(other)) {
-            if !other.takes_repairs_of(reader) {
+        for (number, other) in self.beside(place).map(|other| self.at(other)).enumerate() {
+            if number + 1 >= SHARING_MAX || !other.takes_repairs_of(reader) {
                 return None;
             }
             from = from.max(other.start);

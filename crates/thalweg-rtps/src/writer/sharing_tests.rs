@@ -167,3 +167,18 @@ fn what_a_reader_has_lost_counts_although_its_request_has_crossed_the_repair() {
     answer(&mut writer, later(30), SECOND, 1, &[1, 2]);
     assert_eq!(lost(&writer), told, "once");
 }
+
+#[test]
+fn repairs_are_shared_among_so_many_readers_only() {
+    let named = |number: usize| {
+        let entity = EntityId([0, 1, number as u8, 4]);
+        MatchedReader { guid: Guid::new(second().guid.prefix, entity), ..second() }
+    };
+    for (others, reader) in [(sharing::SHARING_MAX - 1, EntityId::UNKNOWN), (sharing::SHARING_MAX, FIRST)] {
+        let mut writer = writer_with((0..others).map(named));
+        write(&mut writer, 8);
+        send(&mut writer, START);
+        answer(&mut writer, later(10), FIRST, 1, &[1]);
+        assert_eq!(sent(&mut writer, later(10))[0], (reader, 1), "{others} others");
+    }
+}

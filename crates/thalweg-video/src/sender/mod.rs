@@ -4,6 +4,7 @@
 //! until it has caught up, never a burst; if it is late by more than a frame, it drops whole frames.
 
 mod batch;
+mod batching;
 mod history;
 mod pace;
 mod resend;
@@ -12,11 +13,13 @@ mod resend;
 mod tests;
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use thalweg_base::time::Instant;
 
 pub use batch::{BatchPlace, PacketBatch, PacketParts};
+pub use batching::{BATCH_OCTETS_MAX, BATCH_PACKETS_MAX, Batching};
 pub use history::FRAMES_KEPT;
 pub use resend::{RESEND_QUEUE_MAX, Resend};
 
@@ -24,30 +27,10 @@ use crate::format::{Field, Scan};
 use crate::rfc4175::PacketPlan;
 use crate::rtp::{HEADER_OCTETS, PAYLOAD_TYPE_MAX};
 use batch::Headers;
+use batching::Batches;
 use history::{SentFrame, SentFrames};
 use pace::{FrameClock, Pacer};
 use resend::Resends;
-
-/// Datagrams of a batch at most: what Linux cuts out of one message (`UDP_MAX_SEGMENTS`, before 6.9).
-pub const BATCH_PACKETS_MAX: usize = 64;
-/// Octets of a batch at most: the largest UDP payload over IPv4, which one message is before it is cut.
-pub const BATCH_OCTETS_MAX: usize = 65_507;
-/// Messages that leave together in a local network, for half of the waits: 128 KiB are a tenth of what a millisecond of a 10-gigabit
-/// link carries.
-const LAN_MESSAGES: usize = 2;
-
-/// How many packets leave together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Batching {
-    /// As many as a "wide" sender of ST 2110-21 may: 16, or more at more than 345,600 packets a second.
-    #[default]
-    Wide,
-    /// As many as two messages hold (65,507 octets each): the fewest system calls and wake-ups, for networks whose switches
-    /// and receivers have buffers for it.
-    Lan,
-    /// This many, from 1 to [`BATCH_PACKETS_MAX`].
-    Packets(u8),
-}
 
 /// What a sender of a picture is told once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,8 +106,7 @@ pub struct SentCounts {
 pub struct VideoSender {
     plan: PacketPlan,
     config: SenderConfig,
-    /// The first packet of each batch of a field.
-    batches: Vec<u32>,
+    batches: Batches,
     clock: FrameClock,
     pacer: Pacer,
     waiting: Option<Waiting>,
@@ -170,7 +152,7 @@ impl VideoSender {
         if !(100..=1000).contains(&config.active_per_mille) {
             return Err(SenderError::Active(config.active_per_mille));
         }
-        let batches = cut_batches(&plan, config.batching)?;
+        let batches = Batches::cut(&plan, config.batching)?;
         let pacer = Pacer::new(&plan, &batches, config.active_per_mille);
         Ok(VideoSender {
             clock: FrameClock::new(plan.format().rate(), config.start),
@@ -211,7 +193,7 @@ impl VideoSender {
     /// Within a frame, or with a plan for another format.
     pub fn set_plan(&mut self, plan: PacketPlan) -> Result<(), SenderError> {
         assert!(!self.is_within_frame() && plan.format() == self.plan.format(), "a frame is cut in one way");
-        let batches = cut_batches(&plan, self.config.batching)?;
+        let batches = Batches::cut(&plan, self.config.batching)?;
         self.pacer = Pacer::new(&plan, &batches, self.config.active_per_mille);
         self.frames = SentFrames::new(plan.frame_packets());
         self.resends.replan(&plan);
@@ -368,16 +350,13 @@ impl VideoSender {
     fn stream_due(&self) -> Option<Instant> {
         let Progress { index, field, batch } = self.progress?;
         let start = self.clock.field_start(index, field);
-        // The messages that leave together are due with the first of them.
-        let together = if self.config.batching == Batching::Lan { LAN_MESSAGES } else { 1 };
-        Some(self.pacer.due(start, self.batches[batch - batch % together]))
+        Some(self.pacer.due(start, self.batches.leaves_with(batch)))
     }
 
     fn create_batch(&mut self, now: Instant) -> PacketBatch<'_> {
         let progress = self.progress.as_mut().expect("a batch is due");
-        let first = self.batches[progress.batch] as usize;
-        let field_packets = self.plan.field_packets();
-        let end = self.batches.get(progress.batch + 1).map_or(field_packets, |end| *end as usize);
+        let Range { start: first, end } = self.batches.packets(progress.batch);
+        let (first, end, field_packets) = (first as usize, end as usize, self.plan.field_packets());
         let field = progress.field;
         let packet = u32::try_from(first + usize::from(field.bit()) * field_packets).expect("at most PACKETS_MAX");
         let place = BatchPlace { frame: progress.index, packet };
@@ -412,35 +391,6 @@ impl VideoSender {
         self.counters.payload_octets_resent += self.headers.payload_octets();
         self.headers.batch(&self.frames.get(index).octets, None)
     }
-}
-
-/// The first packet of each batch of a field: batches hold packets of one size, of which the last may be smaller.
-fn cut_batches(plan: &PacketPlan, batching: Batching) -> Result<Vec<u32>, SenderError> {
-    let count_max = match batching {
-        Batching::Wide => {
-            let packets_per_second = plan.frame_packets() as f64 * plan.format().rate().hertz();
-            // C_max of ST 2110-21.
-            ((packets_per_second / 21_600.0) as usize).clamp(16, BATCH_PACKETS_MAX)
-        }
-        Batching::Lan => BATCH_PACKETS_MAX,
-        Batching::Packets(count) if (1..=BATCH_PACKETS_MAX).contains(&usize::from(count)) => usize::from(count),
-        Batching::Packets(count) => return Err(SenderError::Batch(count)),
-    };
-    let mut batches = vec![0];
-    let (mut first, mut octets, mut previous) = (0, 0, None);
-    for packet in 0..plan.field_packets() {
-        let size = usize::from(plan.packet(packet).0.datagram_octets);
-        let size_of_first = usize::from(plan.packet(first).0.datagram_octets);
-        let is_after_a_smaller = previous.is_some_and(|previous| previous < size_of_first);
-        let is_full = packet - first == count_max || octets + size > BATCH_OCTETS_MAX;
-        if packet > first && (is_full || is_after_a_smaller || size > size_of_first) {
-            batches.push(u32::try_from(packet).expect("a field has at most PACKETS_MAX packets"));
-            (first, octets) = (packet, 0);
-        }
-        octets += size;
-        previous = Some(size);
-    }
-    Ok(batches)
 }
 
 /// Why a sender cannot be made.

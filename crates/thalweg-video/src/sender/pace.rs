@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use thalweg_base::time::{Instant, nanos};
 
+use super::batching::Batches;
 use crate::format::{Field, FrameRate};
 use crate::rfc4175::PacketPlan;
 
@@ -72,14 +73,12 @@ pub(super) struct Pacer {
 }
 
 impl Pacer {
-    pub(super) fn new(plan: &PacketPlan, batches: &[u32], active_per_mille: u16) -> Pacer {
+    pub(super) fn new(plan: &PacketPlan, batches: &Batches, active_per_mille: u16) -> Pacer {
         let fields = u32::from(plan.format().scan().fields());
         let active = plan.format().frame_time() * u32::from(active_per_mille) / (1000 * fields);
         let field_packets = plan.field_packets() as u64;
-        let ends = batches.iter().skip(1).map(|end| u64::from(*end)).chain([field_packets]);
-        let longest = batches.iter().zip(ends).map(|(start, end)| end - u64::from(*start)).max().unwrap_or(1);
         let packet_nanos_min = nanos(active) * 4 / 5 / field_packets;
-        let tolerance = Duration::from_nanos(packet_nanos_min * longest * (CATCH_UP_BATCHES - 1));
+        let tolerance = Duration::from_nanos(packet_nanos_min * u64::from(batches.longest()) * (CATCH_UP_BATCHES - 1));
         Pacer { active, field_packets, packet_nanos_min, tolerance, busy_until: Instant::ZERO }
     }
 

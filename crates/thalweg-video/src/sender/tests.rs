@@ -167,19 +167,24 @@ fn batches_are_as_large_as_their_form_allows() {
     let uhd =
         VideoFormat::new(PixelFormat::Yuv422Bits10, (3840, 2160), "60000/1001".parse().unwrap(), Scan::Progressive);
     let plan = PacketPlan::new(uhd.unwrap(), Packing::Equal, 1472).unwrap();
-    let batches = cut_batches(&plan, Batching::Wide).unwrap();
-    assert_eq!(batches[1], 47, "C_max of 17,280 packets in 16.68 ms, one message at most");
+    let batches = Batches::cut(&plan, Batching::Wide).unwrap();
+    assert_eq!(batches.packets(0), 0..47, "C_max of 17,280 packets in 16.68 ms, one message at most");
 }
 
 #[test]
-fn in_a_local_network_two_messages_leave_at_once() {
+fn in_a_local_network_messages_leave_together() {
     let hd = format((1920, 1080), Scan::Progressive);
-    let mut sender = sender(hd, Packing::Equal, 1472, SenderConfig { batching: Batching::Lan, ..Default::default() });
-    sender.handle_frame(at(0), frame(hd, 1)).unwrap();
-    let out = run(&mut sender, at(0), at(40_000_000));
-    let mut times: Vec<Instant> = out.iter().map(|(time, _)| *time).collect();
-    times.dedup();
-    assert_eq!((out.len(), times.len()), (82, 41), "4,320 packets, 53 in a message");
+    let messages_and_times = |octets_max| {
+        let config = SenderConfig { batching: Batching::Lan, ..Default::default() };
+        let mut sender = sender(hd, Packing::Equal, octets_max, config);
+        sender.handle_frame(at(0), frame(hd, 1)).unwrap();
+        let out = run(&mut sender, at(0), at(40_000_000));
+        let mut times: Vec<Instant> = out.iter().map(|(time, _)| *time).collect();
+        times.dedup();
+        (out.len(), times.len())
+    };
+    assert_eq!(messages_and_times(1472), (82, 41), "4,320 packets, 53 in a message");
+    assert_eq!(messages_and_times(8972), (80, 20), "720 packets, 9 in a message");
 }
 
 /// Packets that leave after a stall, and how many of them left in any tenth of a frame time.

@@ -23,8 +23,8 @@ pub struct PacketOptions {
     #[arg(long, value_name = "HOW", default_value = "equal", hide_default_value = true, value_parser = packing)]
     pub packing: Packing,
 
-    /// Let packets leave together as a wide sender of ST 2110-21 may, as lan, which is as many as two system calls take, or N of
-    /// them, 1 to 64 (default: wide).
+    /// Let packets leave together as a wide sender of ST 2110-21 may, as lan, which is as many as two system calls take (four
+    /// where packets need an MTU above 1500), or N of them, 1 to 64 (default: wide).
     #[arg(long, value_name = "HOW", default_value = "wide", hide_default_value = true, value_parser = batching)]
     pub batching: Batching,
 

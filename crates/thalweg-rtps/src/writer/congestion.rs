@@ -311,7 +311,8 @@ impl Congestion {
             round.quickest = Some(round.quickest.map_or(took, |quickest| quickest.min(took)));
             round.latest = took;
         }
-        let (began, acknowledged_before) = match answer.busy_since.0 > self.round.began && !self.has_waited() {
+        let was_idle = answer.busy_since.0 > self.round.began && !self.has_waited();
+        let (began, acknowledged_before) = match was_idle {
             true => answer.busy_since,
             false => (self.round.began, self.round.acknowledged_before),
         };
@@ -341,7 +342,11 @@ impl Congestion {
             return Change::Nothing;
         }
         let acknowledged = self.round.acknowledged.saturating_sub(acknowledged_before);
-        let arrived = known.saturating_sub(self.round.lost.cost);
+        let (lost, whole) = (self.round.lost.cost, now.since(self.round.began));
+        let arrived = known.saturating_sub(lost);
+        // What left before the writer was idle had the whole round to arrive, and what was lost left after it.
+        let survived_since =
+            if was_idle { (answer.sent - answer.busy_since.1).saturating_sub(lost).min(arrived) } else { 0 };
         // Before anything is paced, a window waits for its answers. What is lost may have left before this round and the last.
         let known = if self.is_paced() { known } else { sent.max(self.round.last_sent) }.max(self.round.lost.cost);
         let mut observed = Observed {
@@ -354,9 +359,9 @@ impl Congestion {
             rises: self.round.rises >= RISES_MIN,
             elapsed,
             delivered: rate_of(acknowledged, elapsed),
-            least: rate_of(sent / 20, elapsed),
+            least: rate_of(sent / 20, whole),
             window: answer.window.min(WINDOW_MAX),
-            survived: rate_of(arrived.max(sent / 20), elapsed),
+            survived: rate_of(arrived.max(sent / 20), whole).max(rate_of(survived_since, elapsed)),
             survived_twice: match self.round.last_sent {
                 0 => u64::MAX,
                 last_sent => {

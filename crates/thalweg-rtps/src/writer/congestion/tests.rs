@@ -54,6 +54,30 @@ fn who_sends_less_than_half_of_a_window_is_not_what_makes_answers_late() {
     }
 }
 
+/// What had arrived in ten seconds of a trickle counted as carried in the millisecond since the writer was busy again.
+#[test]
+fn what_arrived_before_an_idle_time_is_not_carried_since() {
+    let mut path = Congestion::new(Instant::ZERO);
+    let answered = |datagrams, reached, busy_since: (u64, u64)| Answered {
+        sent: datagrams * DATAGRAM,
+        busy_since: (Instant::from_nanos(busy_since.0 * 1_000_000), busy_since.1 * DATAGRAM),
+        reached: Some(reached * DATAGRAM),
+        took: Some(Duration::from_millis(1)),
+        repaired: None,
+        window: 1 << 22,
+    };
+    for second in 1..=10 {
+        let now = Instant::from_nanos(second * 1_000_000_000);
+        path.handle_answer(now, &answered(second, second, (second * 1_000 - 1, second - 1)), Duration::ZERO);
+    }
+    path.note_loss(Loss::datagrams(WINDOW_START / DATAGRAM, DATAGRAM));
+    let now = Instant::from_nanos(10_005_000_000);
+    path.handle_answer(now, &answered(11 + WINDOW_START / DATAGRAM, 11, (10_003, 10)), Duration::ZERO);
+    let Phase::Paced(pace) = &path.phase else { panic!("a whole window was lost: {path:?}") };
+    let since = rate_of(DATAGRAM, Duration::from_millis(2));
+    assert!(pace.rate <= since, "{} where {since} arrived a second", pace.rate);
+}
+
 #[test]
 fn a_window_may_be_lost_of_which_nothing_left_in_this_round_or_the_last() {
     let mut path = Congestion::new(Instant::ZERO);

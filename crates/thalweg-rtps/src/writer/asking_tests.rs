@@ -137,6 +137,45 @@ fn a_request_that_may_have_left_by_itself_measures_no_round_trip() {
     assert_eq!(writer.round_trip_of(reader(1)), Some(answered));
 }
 
+/// What a reader asks for by itself comes before its answer, which then came just behind the repair: the round trip seemed to be some
+/// microseconds, and requests that had crossed their repairs were served.
+#[test]
+fn an_answer_behind_a_request_that_may_have_left_by_itself_does_not_look_quick() {
+    let mut writer = writer(1);
+    let entity = writer.guid().entity;
+    let answer = |writer: &mut Writer, now: Instant, base: SequenceNumber, missing: Option<SequenceNumber>| {
+        let mut state = SequenceSet::new(base);
+        missing.into_iter().for_each(|number| _ = state.insert(number));
+        let count = u32::try_from(writer.counters().acknacks + 1).expect("few of them");
+        let acknack = AckNack { reader: reader(1).entity, writer: entity, state, count, is_final: true };
+        writer.handle_acknack(now, reader(1), &acknack);
+    };
+    let asks = |writer: &mut Writer, now| {
+        writer.request_acknowledgement(now);
+        send(writer, now);
+    };
+    let round_trip = Duration::from_millis(20);
+    answer(&mut writer, START + round_trip, SequenceNumber(1), None);
+    assert_eq!(writer.round_trip_of(reader(1)), Some(round_trip));
+    for turn in 1..20 {
+        let asked = START + Duration::from_secs(turn);
+        let lacks = writer.outgoing.place.sample;
+        (0..2).for_each(|_| write(&mut writer, 8));
+        asks(&mut writer, asked);
+        let answered = asked + round_trip * 3 / 4;
+        answer(&mut writer, answered, lacks, Some(lacks));
+        assert!(!send(&mut writer, answered).is_empty(), "a repair, and a question behind it");
+        let all = writer.outgoing.place.sample;
+        answer(&mut writer, answered + Duration::from_micros(9), all, None);
+        assert_eq!(writer.round_trip_of(reader(1)), Some(round_trip), "turn {turn}");
+        answer(&mut writer, answered + round_trip, all, None);
+    }
+    let (asked, all) = (START + Duration::from_secs(30), writer.outgoing.place.sample);
+    asks(&mut writer, asked);
+    answer(&mut writer, asked + Duration::from_millis(10), all, None);
+    assert_eq!(writer.round_trip_of(reader(1)), Some(Duration::from_millis(10)), "later it is measured again");
+}
+
 /// Each answer came just after the next question, and counted as its answer: the round trip seemed to be a fiftieth of what it is, and
 /// every repetition of a request was served.
 #[test]

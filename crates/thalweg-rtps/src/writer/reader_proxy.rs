@@ -70,13 +70,16 @@ pub(super) struct Asking {
     strays_until: Instant,
     /// It was asked several times before its last answer, so nothing tells how long that took.
     ambiguous: bool,
+    /// When the question left that its last answer was taken for, where that may have left by itself.
+    doubted: Option<Instant>,
 }
 
 impl Asking {
     /// It is asked every `least` at first.
     fn every(now: Instant, least: Duration) -> Asking {
         let (longest, strays_until) = (Duration::ZERO, Instant::ZERO);
-        Asking { at: now, pause: least, least, unanswered: 0, first: now, longest, strays_until, ambiguous: false }
+        let (unanswered, ambiguous, doubted) = (0, false, None);
+        Asking { at: now, pause: least, least, unanswered, first: now, longest, strays_until, ambiguous, doubted }
     }
 
     /// It is asked now.
@@ -94,9 +97,12 @@ impl Asking {
         if questions > 1 {
             self.longest = now.since(first).min(SUPPRESSION_MAX);
         }
-        let is_clear = questions == 1 && now > self.strays_until;
+        let doubted = self.doubted.take();
+        let is_clear = questions == 1 && doubted.is_none() && now > self.strays_until;
         if !is_clear {
-            self.strays_until = self.strays_until.max(last + self.longest);
+            // That to a question which another answer was taken for has taken since then.
+            let longest = doubted.map_or(self.longest, |at| now.since(at).min(SUPPRESSION_MAX));
+            self.strays_until = self.strays_until.max(last + longest);
         }
         is_clear
     }
@@ -280,8 +286,9 @@ impl ReaderProxy {
     }
 
     /// It answers. Returns what that took, if it is known: it was asked exactly once since its last answer, and no answer to earlier
-    /// questions may still come; or the answer reaches what was announced once, at `announced`. An answer that `asks` for something may have left by itself, since something was
-    /// missing, before it was asked.
+    /// questions may still come; or the answer reaches what was announced once, at `announced`. One that `asks` for something may have left
+    /// by itself, since something was missing; sooner than answers take, it did, and the answer to the question may come behind it, when
+    /// the next question has left.
     pub(super) fn take_answer(
         &mut self,
         now: Instant,
@@ -295,13 +302,17 @@ impl ReaderProxy {
         let alone = (self.asking.unanswered > 0).then_some((self.asking.first, self.asking.at));
         let first = [alone.map(|(first, _)| first), before, last].into_iter().flatten().min().unwrap_or(now);
         let last = alone.map(|(_, last)| last).max(last).unwrap_or(now);
+        let doubted = self.asking.doubted;
         let is_clear = questions > 0 && self.asking.note_answer(now, questions, first, last);
+        let taken_for = if questions > 0 { Some(last) } else { doubted };
+        let left_by_itself = |at: &Instant| asks && now.since(*at) < self.round_trip.estimate();
+        self.asking.doubted = taken_for.filter(left_by_itself);
         let asked = match questions {
             0 => None,
-            1 if !asks && is_clear => Some(last),
+            1 if is_clear && !asks => Some(last),
             _ => announced.filter(|at| !self.repairs.followed(*at)),
         };
-        self.asking.ambiguous = asked.is_none() && questions > u32::from(asks);
+        self.asking.ambiguous = asked.is_none() && questions > u32::from(asks || doubted.is_some());
         self.asking.unanswered = 0;
         self.last_heard = now;
         let took = now.since(asked?).min(HEARTBEAT_PERIOD_MAX);

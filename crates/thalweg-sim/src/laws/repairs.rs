@@ -23,9 +23,7 @@ pub fn in_proportion_to_losses(record: &Record) -> Result<(), String> {
         let asked_again = !record.plan.weather.jitter.is_zero() || !record.plan.paths.is_empty();
         let again = if asked_again { writer.counters.transmitted * readers } else { 0 };
         let lost = writer.toll.lost + writer.toll.dropped;
-        // What is sent at first is lost to all readers of a process at once, and each of them asks for it.
-        let for_others = lost.min(writer.counters.transmitted) * (most_in_a_process(record, writer) - 1);
-        let owed = lost + for_others + replayed(record, writer) + again + writer.counters.left_to_repairs;
+        let owed = lost + replayed(record, writer) + again + writer.counters.left_to_repairs;
         let bound = REPAIRS_PER_LOSS * owed + REPAIRS_PER_READER * readers;
         if writer.counters.repaired > bound {
             let (counters, toll) = (writer.counters, writer.toll);
@@ -56,13 +54,6 @@ pub fn queues_carry_more_than_they_drop(record: &Record) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-/// Readers of a writer's topic in the process that has most of them, at least 1.
-fn most_in_a_process(record: &Record, writer: &WriterRecord) -> u64 {
-    let readers = &record.plan.topics[writer.index.topic].readers;
-    let beside = |process: usize| readers.iter().filter(|reader| reader.process == process).count() as u64;
-    readers.iter().map(|reader| beside(reader.process)).max().unwrap_or(0).max(1)
 }
 
 /// Worlds in which datagrams go where nobody counts them: to processes that are gone, paused or elsewhere.

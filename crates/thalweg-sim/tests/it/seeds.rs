@@ -66,6 +66,18 @@ fn losses_that_are_told_after_the_round_of_what_was_lost_are_counted() {
     World::new(51_000_728).run().check_all();
 }
 
+/// A window that was lost after an idle time began to be paced at 68 times what its link of 2 Mbit/s carries.
+#[test]
+fn what_arrived_before_an_idle_time_sets_no_pace() {
+    World::new(5_100_000_007_038).run().check_all();
+}
+
+/// A round trip of 40 ms seemed to take 9 µs, and a writer sent again five times what was lost.
+#[test]
+fn answers_behind_requests_that_left_by_themselves_make_no_round_trip_short() {
+    World::new(5_200_000_002_166).run().check_all();
+}
+
 /// The strongest of three writers of an instance gave it up, and a value of the weakest came before one of the second.
 #[test]
 fn the_second_of_an_instances_writers_follows_the_first() {

@@ -84,6 +84,14 @@ fn the_second_of_an_instances_writers_follows_the_first() {
     World::new(5_100_000_008_205).run().check_all();
 }
 
+/// Writers that came while a set was open and took no part: what was dropped of the set let later samples pass theirs.
+#[test]
+fn samples_outside_of_a_set_that_is_dropped_keep_their_order() {
+    for seed in [5_100_000_008_859, 5_300_000_008_000] {
+        World::new(seed).run().check_all();
+    }
+}
+
 /// A queue of 976 KiB in front of 2 Mbit/s hands out an intruder's datagrams for four seconds after the last one was sent.
 #[test]
 fn answers_to_an_intruder_whose_datagrams_still_arrive_are_no_noise() {

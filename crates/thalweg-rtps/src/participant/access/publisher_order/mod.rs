@@ -374,11 +374,12 @@ impl PublisherOrder {
                     (self.accounted, self.accounted_of) = (last, None);
                     break Next::Turn(turn);
                 }
-                Wholeness::Late => self.decide(set, place, |_, _| {}),
+                // In its turn, as a sample that is handed over: others outside of the set may still come before it.
+                _ if !self.is_next(number) && !is_full => break Next::Nobody,
+                Wholeness::Late => self.drop_next(set, place),
                 Wholeness::Open | Wholeness::Broken => {
-                    let mut lost: BTreeMap<EntityId, u64> = BTreeMap::new();
-                    self.decide(set, place, |reader, _| *lost.entry(reader).or_default() += 1);
-                    break Next::Turn(lost.into_iter().map(|(reader, count)| Released::Lost(reader, count)).collect());
+                    self.drop_next(set, place);
+                    break Next::Turn(vec![Released::Lost(place.1, 1)]);
                 }
             }
         };
@@ -403,6 +404,15 @@ impl PublisherOrder {
             }
             (self.accounted, self.accounted_of) = (place.0, None);
         }
+        if let Some(open) = self.sets.get_mut(&set) {
+            open.is_broken = true;
+        }
+    }
+
+    /// Drops the first sample of all, of a set that will never be whole, as what still comes of that.
+    fn drop_next(&mut self, set: SequenceNumber, first: Place) {
+        self.take_waiting(first);
+        (self.accounted, self.accounted_of) = (self.accounted.max(first.0), None);
         if let Some(open) = self.sets.get_mut(&set) {
             open.is_broken = true;
         }
@@ -440,7 +450,8 @@ impl PublisherOrder {
     /// The pairs of which it is not known whether they have a sample in front of the first one that waits.
     pub(super) fn holding_up(&self) -> Vec<Pair> {
         let Some((&(number, ..), first)) = self.waiting.first_key_value() else { return Vec::new() };
-        if first.set > SequenceNumber::ZERO || self.is_next(number) {
+        let waits_for_ends = || matches!(self.wholeness(first.set), Wholeness::Open | Wholeness::Whole);
+        if self.is_next(number) || first.set > SequenceNumber::ZERO && waits_for_ends() {
             return Vec::new();
         }
         self.pairs.iter().filter(|(_, progress)| progress.up_to < number).map(|(pair, _)| *pair).collect()

@@ -210,6 +210,27 @@ fn a_reader_that_came_in_the_midst_of_a_set_has_lost_nothing() {
     assert_eq!(publisher.released(), (vec![reader(1)], 0));
 }
 
+/// A writer that is created while its publisher has a set open need not take part. What was dropped of the set let later samples pass
+/// what it wrote.
+#[test]
+fn what_is_dropped_of_a_set_keeps_its_place_in_the_order() {
+    let mut publisher = Publisher::new(BOTH, 3);
+    publisher.begin();
+    let _before_its_reader_came = publisher.next(0, false);
+    let set = std::mem::take(&mut publisher.set);
+    let outside = publisher.next(1, false);
+    publisher.set = set;
+    let dropped = publisher.next(0, false);
+    publisher.set = 0;
+    let later = publisher.next(2, false);
+    publisher.put(dropped);
+    publisher.put(later);
+    assert_eq!(publisher.released(), (vec![], 0));
+    assert_eq!(publisher.order.holding_up(), [(writer(1), reader(1))]);
+    publisher.put(outside);
+    assert_eq!(publisher.released(), (vec![reader(1), reader(2)], 0));
+}
+
 #[test]
 fn a_pair_that_comes_when_the_others_have_got_their_parts_gets_its_own() {
     for presentation in [COHERENT, BOTH] {

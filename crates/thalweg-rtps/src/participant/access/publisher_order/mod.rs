@@ -409,7 +409,7 @@ impl PublisherOrder {
         }
     }
 
-    /// Drops the first sample of all, of a set that will never be whole, as what still comes of that.
+    /// Drops the first sample that waits: its set will never be whole, and what still comes of that set is dropped as well.
     fn drop_next(&mut self, set: SequenceNumber, first: Place) {
         self.take_waiting(first);
         (self.accounted, self.accounted_of) = (self.accounted.max(first.0), None);

@@ -36,9 +36,9 @@ impl Pace {
     ) -> Change {
         let delay = observed.delay.unwrap_or_default();
         let target = self.target(base) + background.delay;
+        let shortens = self.bursts.handle_round(observed, self.rate, lossy);
         let (late, lossy) = (delay > target, lossy && self.waited);
         let background_loss = &mut background.loss;
-        let shortens = observed.lost.cost > 0 && observed.share > LOSS_MIN && self.shorten_bursts();
         // Shorter bursts may be all that it takes.
         let shortens = shortens && lossy && !late && observed.share < LOSS_HEAVY;
         if observed.exceeds(BACKGROUND_MAX) {

@@ -14,7 +14,7 @@ use std::time::Duration;
 use super::judged::Judged;
 use super::lateness::{fade, foreign};
 use super::loss::{Loss, RunsLately};
-use super::observed::Observed;
+use super::observed::{Observed, exceeds};
 use super::pace::{Pace, RATE_RANGE, amount, rate_of};
 use super::path::Path;
 use crate::time::Instant;
@@ -49,7 +49,7 @@ enum Phase {
         /// A good part of a window that is as open as it can be was answered soon since answers were late.
         carried: bool,
     },
-    Paced(Pace),
+    Paced(Box<Pace>),
 }
 
 /// What happened since the last decision.
@@ -193,7 +193,7 @@ impl Congestion {
         match &self.phase {
             Phase::Open { window, .. } => *window,
             Phase::Paced(pace) => {
-                let time = self.path.base() * 2 + ANSWER_LOST + pace.burst * 2;
+                let time = self.path.base() * 2 + ANSWER_LOST + pace.bursts.length * 2;
                 // Repairs that are lost keep open what followed them long ago.
                 let repeats = 1_000 + 7 * self.background.loss;
                 4 * DATAGRAM + amount(pace.rate, time) * repeats / 1_000
@@ -256,7 +256,7 @@ impl Congestion {
     /// What leaves leaves at this rate from now on.
     #[cfg(test)]
     pub(super) fn pace_at(&mut self, now: Instant, rate: u64) {
-        self.phase = Phase::Paced(Pace::new(now, rate, Duration::ZERO, 0));
+        self.phase = Phase::Paced(Box::new(Pace::new(now, rate, Duration::ZERO, 0)));
     }
 
     #[cfg(test)]
@@ -279,6 +279,12 @@ impl Congestion {
     /// True when as much as a whole window was lost: where nothing gets through, waiting for answers only adds to it.
     fn has_drowned(&self) -> bool {
         matches!(&self.phase, Phase::Open { window, .. } if self.round.lost.cost >= *window)
+    }
+
+    /// True when more of what is `known` was lost than a path loses by itself.
+    fn has_lost_much(&self, known: u64) -> bool {
+        let Loss { cost, datagram, .. } = self.round.lost;
+        exceeds(cost * 1_000 / known.max(1), known, datagram, self.background.loss)
     }
 
     fn is_beyond_target(&self, delay: Option<Duration>) -> bool {
@@ -338,7 +344,7 @@ impl Congestion {
         let base = self.path.base();
         let delay = self.round.quickest.map(|quickest| quickest.saturating_sub(base));
         // A busy processor makes answers late as well, but seldom all of them for so long.
-        if elapsed < LATE_MIN && self.round.lost.cost == 0 && self.is_beyond_target(delay) {
+        if elapsed < LATE_MIN && !self.has_lost_much(known) && self.is_beyond_target(delay) {
             return Change::Nothing;
         }
         let acknowledged = self.round.acknowledged.saturating_sub(acknowledged_before);
@@ -419,7 +425,7 @@ impl Congestion {
                     *carried |= *window >= observed.window && observed.sent >= *window / 4;
                 }
                 if pushes && is_full && rate < *RATE_RANGE.end() {
-                    self.phase = Phase::Paced(observed.start_pacing(now, rate, self.path.base()));
+                    self.phase = Phase::Paced(Box::new(observed.start_pacing(now, rate, self.path.base())));
                     return Change::Slower;
                 }
                 *window = (*window * 2).min(observed.window.max(WINDOW_START));

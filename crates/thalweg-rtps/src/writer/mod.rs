@@ -9,6 +9,7 @@ mod allowance;
 mod allowance_tests;
 #[cfg(test)]
 mod asking_tests;
+mod bursts;
 mod coherent_sets;
 mod collection;
 mod congestion;

@@ -19,6 +19,7 @@ const DRAIN_MAX: Duration = Duration::from_millis(500);
 const RUN_MIN: u64 = 8 * DATAGRAM;
 
 /// A round.
+#[cfg_attr(test, derive(Default))]
 pub(super) struct Observed {
     pub sent: u64,
     /// Of how much it became known whether it arrived.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::bursts::Bursts;
 use super::congestion::DATAGRAM;
 use super::lateness::LateInVain;
 use super::loss::Loss;
@@ -16,8 +17,7 @@ pub(super) struct Pace {
     /// Bytes that may leave now; negative when more have left.
     pub credit: i64,
     credited_at: Instant,
-    /// Bytes of a burst.
-    pub burst: Duration,
+    pub bursts: Bursts,
     /// Something had to wait since the round began, so that the rate decided how much left.
     pub waited: bool,
     /// Rounds in a row in which nothing spoke against the rate.
@@ -81,8 +81,6 @@ pub(super) const UNOPPOSED_FASTEST: u32 = 28;
 const VAIN_MAX: u32 = 2;
 /// And after which it was not.
 const CUT_ROUNDS_MAX: u32 = 32;
-/// Largest burst.
-const BURST_RANGE: std::ops::RangeInclusive<Duration> = Duration::from_micros(15)..=Duration::from_micros(500);
 /// Latecoming timers are made up for up to so many bursts, or so long.
 const LATE_BURSTS: u32 = 4;
 const LATE_MIN: Duration = Duration::from_micros(200);
@@ -94,7 +92,7 @@ impl Pace {
             rate: (delivered / 100 * 95).clamp(*RATE_RANGE.start(), *RATE_RANGE.end()),
             credit: 0,
             credited_at: now + drains,
-            burst: *BURST_RANGE.end(),
+            bursts: Bursts::new(),
             waited: false,
             unopposed,
             lossy: 0,
@@ -108,7 +106,7 @@ impl Pace {
     pub(super) fn refill(&mut self, now: Instant) -> u64 {
         if now > self.credited_at {
             let earned = i64::try_from(amount(self.rate, now.since(self.credited_at))).unwrap_or(i64::MAX);
-            let late = amount(self.rate, (self.burst * LATE_BURSTS).max(LATE_MIN));
+            let late = amount(self.rate, (self.bursts.length * LATE_BURSTS).max(LATE_MIN));
             let most = i64::try_from(late.max(self.burst_amount())).unwrap_or(i64::MAX);
             self.credit = self.credit.saturating_add(earned).min(most);
             self.credited_at = now;
@@ -122,15 +120,8 @@ impl Pace {
         self.credited_at.max(now) + time_for(missing, self.rate)
     }
 
-    pub(super) fn burst_amount(&self) -> u64 {
-        amount(self.rate, self.burst).max(DATAGRAM)
-    }
-
-    /// A burst longer than need be, which a short queue may have lost a part of, becomes shorter. Returns whether that may be why.
-    pub(super) fn shorten_bursts(&mut self) -> bool {
-        let is_long = self.burst_amount() >= DATAGRAM * 2 && self.burst > *BURST_RANGE.start();
-        self.burst = (self.burst / 2).max(*BURST_RANGE.start());
-        is_long
+    fn burst_amount(&self) -> u64 {
+        self.bursts.amount(self.rate)
     }
 
     /// Takes `delay` off the queue, as this sender's share.
@@ -159,7 +150,7 @@ impl Pace {
         let growth = 128 >> (self.unopposed / 4).min(7);
         let step = added.min(self.rate / 16).max(self.rate / growth);
         self.rate = (self.rate + step * room / 1_000).min(*RATE_RANGE.end());
-        self.burst = (self.burst + self.burst / 64).min(*BURST_RANGE.end());
+        self.bursts.grow();
     }
 }
 
@@ -200,18 +191,10 @@ mod tests {
         assert_eq!(pace.refill(at(100)), 0);
         assert_eq!(pace.refill(at(600)), 998);
         assert_eq!(pace.refill(at(1_000_000)), 19_999, "four bursts of 500 us");
-        (0..10).for_each(|_| _ = pace.shorten_bursts());
+        pace.bursts.length = Duration::from_micros(15);
         pace.credit = 0;
         assert_eq!(pace.refill(at(2_000_000)), 2_560, "a datagram at least");
         assert_eq!(pace.burst_amount(), 2_560);
-    }
-
-    #[test]
-    fn bursts_that_hold_a_datagram_are_no_longer_than_need_be() {
-        let mut fast = Pace::new(Instant::ZERO, 200_000_000, Duration::ZERO, 0);
-        let long = (0..10).take_while(|_| fast.shorten_bursts()).count();
-        assert_eq!((long, fast.burst), (5, Duration::from_micros(15)), "until two datagrams leave at a time");
-        assert!(!Pace::new(Instant::ZERO, 1_000_000, Duration::ZERO, 0).shorten_bursts());
     }
 
     const ROUND: u64 = 20 * DATAGRAM;

@@ -1,9 +1,10 @@
 //! What readers answer, and what happens when they do not (RTPS 2.5 §8.4.9).
 
 use super::Writer;
-use super::congestion::Answered;
+use super::congestion::{Answered, DATAGRAM};
 use super::flow::{Position, kernel_cost};
 use super::loss::Loss;
+use super::pacing::cost_on_its_way;
 use super::pack::batch_bytes;
 use super::reader_proxy::{AllAsked, MatchedReader, Owed, ReaderProxy};
 use super::repair::cut_of;
@@ -90,9 +91,14 @@ impl Writer {
             let leaves = |number| large.iter().any(|large| large.sequence == number && !large.is_done());
             let lost = samples.request(now, acknack.state, unsent, old, suppression, leaves);
             let tells = !uses_group || proxy.group.has_brought_any();
-            let usual_cost = if tells { usual_cost } else { 0 };
-            let mut whole = |number| proxy.lose_whole(now, history.get(number)?, place, tells);
-            let each = |number| whole(number).unwrap_or(Loss::datagram(usual_cost));
+            let single = |cost: u64| Loss::datagram(if tells { cost.min(DATAGRAM) } else { 0 });
+            let each = |number| match history.get(number) {
+                Some(sample) => {
+                    let alone = single(cost_on_its_way(sample.len()));
+                    proxy.lose_whole(now, sample, place, tells).unwrap_or(alone)
+                }
+                None => single(usual_cost),
+            };
             lost.iter().map(each).fold(Loss::default(), Loss::and)
         })
     }

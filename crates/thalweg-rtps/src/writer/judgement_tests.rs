@@ -30,8 +30,13 @@ fn roomy_writer(multicast: Option<Locator>) -> Writer {
 
 /// Datagrams that are known to be lost since the path was last judged.
 fn lost(writer: &Writer) -> u64 {
+    lost_memory(writer) / congestion::DATAGRAM
+}
+
+/// The same in kernel memory.
+fn lost_memory(writer: &Writer) -> u64 {
     let proxy = writer.readers.get(reader(1)).expect("it is matched");
-    proxy.congestion.as_ref().expect("it is elsewhere").lost() / congestion::DATAGRAM
+    proxy.congestion.as_ref().expect("it is elsewhere").lost()
 }
 
 fn is_paced(writer: &Writer) -> bool {
@@ -72,6 +77,20 @@ fn a_pack_is_lost_as_the_datagram_that_it_was() {
     assert_eq!(lost_with_a_pack(Some(group)), 0, "a group that has brought nothing yet tells nothing of the path");
 }
 
+#[test]
+fn small_samples_behind_large_ones_are_lost_as_the_datagram_that_they_shared() {
+    let mut writer = roomy_writer(None);
+    (0..2).for_each(|_| write(&mut writer, SAMPLE_BYTES));
+    drain(&mut writer, START);
+    acknowledge(&mut writer, after(10), 1, SequenceNumber(3), &[]);
+    (0..20).for_each(|_| write(&mut writer, 8));
+    assert!((1..3).contains(&drain(&mut writer, after(10))), "they share a datagram");
+    let all: Vec<i64> = (3..23).collect();
+    acknowledge(&mut writer, after(20), 1, SequenceNumber(3), &all);
+    let lost = lost_memory(&writer);
+    assert!((congestion::DATAGRAM / 2..=2 * congestion::DATAGRAM).contains(&lost), "{lost}");
+}
+
 /// What a reader has lost for which the first of some packs did not come.
 fn lost_with_a_pack(multicast: Option<Locator>) -> u64 {
     let guid = Guid::new(GuidPrefix([99; 12]), EntityId::user_writer(1, Keyed::No));
@@ -95,8 +114,7 @@ fn lost_with_a_pack(multicast: Option<Locator>) -> u64 {
     assert!(end.0 - first.0 > 10, "{first} to {end} are in one datagram");
     drain(&mut writer, START);
     ask_for_pack(&mut writer, after(10), SequenceNumber(1));
-    let proxy = writer.readers.get(reader(1)).expect("it is matched");
-    proxy.congestion.as_ref().expect("it is elsewhere").lost()
+    lost_memory(&writer)
 }
 
 #[test]

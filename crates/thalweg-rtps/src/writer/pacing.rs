@@ -55,8 +55,13 @@ impl Writer {
 
     /// Kernel memory of a sample of the usual size with all of its fragments.
     pub(super) fn sample_cost(&self) -> u64 {
-        (self.collection.sample_bytes() as u64 + 64) * 7 / 4
+        cost_on_its_way(self.collection.sample_bytes())
     }
+}
+
+/// Kernel memory of a sample of so many bytes with all of its fragments; small ones share a datagram.
+pub(super) fn cost_on_its_way(bytes: usize) -> u64 {
+    (bytes as u64 + 64) * 7 / 4
 }
 
 #[cfg(test)]

@@ -78,6 +78,14 @@ fn answers_behind_requests_that_left_by_themselves_make_no_round_trip_short() {
     World::new(5_200_000_002_166).run().check_all();
 }
 
+/// A lost datagram with twenty ends of sets counted as twenty datagrams: the rate fell to the lowest, on a link that loses a fifth anyway.
+#[test]
+fn small_samples_that_shared_a_datagram_are_lost_as_one() {
+    for seed in [5_800_000_003_410, 5_800_000_007_183] {
+        World::new(seed).run().check_all();
+    }
+}
+
 /// The strongest of three writers of an instance gave it up, and a value of the weakest came before one of the second.
 #[test]
 fn the_second_of_an_instances_writers_follows_the_first() {

@@ -1,6 +1,6 @@
 //! Whole Ethernet frames of an interface, for programs that stand in for a switch.
 
-use std::io::{self, Read, Write};
+use std::io::{self, IoSlice, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use socket2::Socket;
@@ -23,8 +23,9 @@ pub enum FrameSent {
 }
 
 impl FramePort {
-    /// Bytes before each Ethernet header that belong to the kernel: unfinished checksums. They are handed back as
-    /// they came, so that a frame with an uncomputed checksum stays acceptable.
+    /// Bytes before each Ethernet header that belong to the kernel (`struct virtio_net_hdr`): unfinished checksums, and of what size the
+    /// packets are that it has not cut. They are handed back as they came, so that a frame with an uncomputed checksum stays acceptable, or
+    /// changed to fit what is left of the packets.
     pub const PREFIX_BYTES: usize = 10;
 
     /// Opens the interface `name` of this network namespace.
@@ -50,12 +51,13 @@ impl FramePort {
         }
     }
 
-    /// Sends a frame with the prefix that it came with.
+    /// Sends a frame with the prefix that it came with. It is `head` and, behind it, `rest`, which may be empty.
     ///
     /// # Errors
-    /// The interface is gone or down.
-    pub fn send(&self, frame: &[u8]) -> io::Result<FrameSent> {
-        match (&self.socket).write(frame) {
+    /// The interface is gone or down, or the kernel understands the prefix or the frame behind it otherwise.
+    pub fn send(&self, head: &[u8], rest: &[u8]) -> io::Result<FrameSent> {
+        let parts = [IoSlice::new(head), IoSlice::new(rest)];
+        match (&self.socket).write_vectored(&parts) {
             Ok(_) => Ok(FrameSent::Taken),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock || error.raw_os_error() == Some(libc::ENOBUFS) => {
                 Ok(FrameSent::Refused)

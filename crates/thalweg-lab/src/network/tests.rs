@@ -11,7 +11,7 @@ use super::*;
 use crate::scenario::Impairment;
 
 /// Hosts, or `None` where this machine cannot have them and says so.
-fn hosts(count: u32, link: &LinkPlan) -> Option<Hosts> {
+pub(super) fn hosts(count: u32, link: &LinkPlan) -> Option<Hosts> {
     match Hosts::new(count, link) {
         Ok(hosts) => Some(hosts),
         Err(error) => {
@@ -38,7 +38,7 @@ fn known(names: &[String]) -> usize {
 }
 
 /// What `make` gives inside a namespace: sockets belong to the one that they were made in.
-fn inside<T: Send>(namespace: &Namespace, make: impl FnOnce() -> T + Send) -> T {
+pub(super) fn inside<T: Send>(namespace: &Namespace, make: impl FnOnce() -> T + Send) -> T {
     let path = format!("/run/netns/{}", namespace.name());
     std::thread::scope(|scope| {
         let made = scope.spawn(|| {
@@ -51,7 +51,7 @@ fn inside<T: Send>(namespace: &Namespace, make: impl FnOnce() -> T + Send) -> T 
 }
 
 /// A socket on the host `index`.
-fn socket(hosts: &Hosts, index: usize) -> UdpSocket {
+pub(super) fn socket(hosts: &Hosts, index: usize) -> UdpSocket {
     let socket = inside(&hosts.hosts[index], || UdpSocket::bind("0.0.0.0:7401").expect("bound"));
     socket.set_read_timeout(Some(Duration::from_millis(500))).expect("set");
     socket

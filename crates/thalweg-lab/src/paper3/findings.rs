@@ -444,8 +444,9 @@ fn topics(result: &Paper3Result) -> Vec<String> {
     let beyond = |cell: &HdtvCellRuns| {
         let elsewhere: u64 = cell.runs.iter().filter_map(|run| run.relayed).map(|truth| truth.elsewhere).sum();
         let label = &cell.cell.label;
-        (elsewhere > 0)
-            .then(|| format!("{label}: {} packets more got lost than the relay lost by chance.", grouped(elsewhere)))
+        (elsewhere > 0).then(|| {
+            format!("{label}: at least {} packets more got lost than the relay lost by chance.", grouped(elsewhere))
+        })
     };
     let cells = || result.cells_of(HdtvPart::Topics);
     cells().filter_map(of).chain(cells().filter_map(beyond)).collect()

@@ -267,6 +267,12 @@ fn the_receiver_counts_what_the_relay_let_pass_and_lost() {
     assert!(check(951, 8, &refused).is_err(), "and yet nothing comes from nowhere");
     let more = [("relay.host0-host1.stream_seen", 1)];
     assert_eq!(check(951, 8, &more), Err("the relay saw 1001 packets of 1000 that were sent".to_owned()));
+    // Nor is what it handed on in pieces that the receiver's device has not all seen.
+    let mut record = relayed(949, 9, &[("relay.host0-host1.messages", 30)]);
+    record.layers[1] = counters(&[("device.eth0.rx_packets", 30)]);
+    assert!(record.check().is_err(), "all came");
+    record.layers[1] = counters(&[("device.eth0.rx_packets", 29)]);
+    assert_eq!(record.check(), Ok(()));
     let without = HdtvRecord { relay: Layers::default(), ..relayed(1, 2, &[]) };
     assert_eq!((without.truth(), without.check()), (None, Ok(())), "an older record");
 }

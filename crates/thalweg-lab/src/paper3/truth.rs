@@ -81,7 +81,9 @@ impl HdtvRecord {
         let sent = count(sender, "/packets_sent")?;
         // A kernel that does not count what came tells nothing of this step.
         let behind = Some(device("rx_packets")).filter(|came| *came > 0);
-        let behind = behind.map_or(0, |came| relay("forwarded").saturating_sub(came));
+        // Older records count packets only, each of which was a message.
+        let left = Some(relay("messages")).filter(|left| *left > 0).unwrap_or(relay("forwarded"));
+        let behind = behind.map_or(0, |came| left.saturating_sub(came));
         let full = count(receiver, "/layers/rxq_ovfl")?.max(self.layers[1].get("udp.RcvbufErrors"));
         Some(RelayTruth {
             sent,

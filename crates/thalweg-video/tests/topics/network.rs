@@ -58,7 +58,7 @@ pub fn relay() -> String {
         for (from, to) in [(0, 1), (1, 0)] {
             while let Some(bytes) = ports[from].receive(&mut buffer).unwrap() {
                 if rng.below(1000) >= loss {
-                    ports[to].send(&buffer[..bytes]).unwrap();
+                    ports[to].send(&buffer[..bytes], &[]).unwrap();
                 }
             }
         }

@@ -20,6 +20,8 @@ pub(super) struct Counts {
     pub(super) reordered: u64,
     /// Copies that were handed on.
     pub(super) forwarded: u64,
+    /// In how many pieces: packets that came uncut and stayed together are one.
+    pub(super) messages: u64,
     /// Copies that found a full queue behind the impairment.
     pub(super) refused: u64,
     /// Packets of the stream that the relay looks at.

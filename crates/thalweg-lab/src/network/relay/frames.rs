@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::RelayedStream;
+use super::bundle::IPV4;
 
 type Mac = [u8; 6];
 
@@ -36,19 +37,17 @@ fn is_group(mac: &Mac) -> bool {
     mac[0] & 1 == 1
 }
 
-/// Samples in a frame (from its Ethernet header on) that goes to a port of user data, which are the odd ones (RTPS 2.5 §9.6.2.3): those
-/// of DATA and of batches. Fragments of a sample are none, and later fragments of a datagram are not looked into.
-pub(super) fn user_data(frame: &[u8]) -> u64 {
-    datagram_to_users(frame).map_or(0, thalweg::capture::count_samples)
+/// Samples in a datagram that goes to a port of user data, which are the odd ones (RTPS 2.5 §9.6.2.3): those of DATA and of batches.
+/// Fragments of a sample are none, and later fragments of a datagram are not looked into.
+pub(super) fn user_data((port, payload): Datagram<'_>) -> u64 {
+    if port % 2 == 1 { thalweg::capture::count_samples(payload) } else { 0 }
 }
 
-/// The payload of the datagram to an odd port.
-fn datagram_to_users(frame: &[u8]) -> Option<&[u8]> {
-    datagram(frame).filter(|(port, _)| port % 2 == 1).map(|(_, payload)| payload)
-}
+/// Destination port and payload.
+pub(super) type Datagram<'a> = (u16, &'a [u8]);
 
-/// Destination port and payload of the datagram that begins in a frame (from its Ethernet header on).
-fn datagram(frame: &[u8]) -> Option<(u16, &[u8])> {
+/// The datagram that begins in a frame (from its Ethernet header on).
+pub(super) fn datagram(frame: &[u8]) -> Option<Datagram<'_>> {
     let packet = frame.get(14..)?;
     let header_bytes = usize::from(packet.first()? & 0x0f) * 4;
     let fragment = u16::from_be_bytes(*packet.get(6..)?.first_chunk()?) & 0x1fff;
@@ -58,20 +57,15 @@ fn datagram(frame: &[u8]) -> Option<(u16, &[u8])> {
     datagram.get(8..).filter(|_| is_udp).map(|payload| (port, payload))
 }
 
-/// Packets of the stream in a frame, before which stands what the kernel tells of it (`prefix`, a `struct virtio_net_hdr`). Segments that
-/// it did not split are a packet each; repetitions, reports and all other traffic are none.
-pub(super) fn stream_packets(prefix: &[u8], frame: &[u8], stream: RelayedStream) -> u64 {
-    let Some((_, payload)) = datagram(frame).filter(|(port, _)| *port == stream.port) else { return 0 };
-    let segment_bytes = joined_segment_bytes(prefix).unwrap_or(payload.len()).max(1);
-    let is_meant = |packet: &&[u8]| packet.get(1).is_some_and(|second| second & 0x7f == stream.payload_type);
-    payload.chunks(segment_bytes).filter(is_meant).count() as u64
+/// Whether a datagram is a packet of the stream: repetitions and reports are none.
+pub(super) fn is_of_stream((port, payload): Datagram<'_>, stream: RelayedStream) -> bool {
+    port == stream.port && payload.get(1).is_some_and(|second| second & 0x7f == stream.payload_type)
 }
 
-/// Whether a frame (from its Ethernet header on) says that the sender of the stream leaves (RFC 3550 §6.6). Who loses it waits for a silence
-/// longer than most runs, which says nothing of what is measured.
-pub(super) fn is_farewell(frame: &[u8], stream: RelayedStream) -> bool {
-    let control = stream.port.checked_add(1);
-    let Some((_, mut rest)) = datagram(frame).filter(|(port, _)| Some(*port) == control) else { return false };
+/// Whether a datagram says that the sender of the stream leaves (RFC 3550 §6.6). Who loses it waits for a silence longer than most runs,
+/// which says nothing of what is measured.
+pub(super) fn is_farewell((port, payload): Datagram<'_>, stream: RelayedStream) -> bool {
+    let mut rest = if stream.port.checked_add(1) == Some(port) { payload } else { &[] };
     while let Some([_, packet_type, words @ ..]) = rest.first_chunk::<4>() {
         if *packet_type == BYE {
             return true;
@@ -85,15 +79,6 @@ pub(super) fn is_farewell(frame: &[u8], stream: RelayedStream) -> bool {
 /// The packet type of RTCP.
 const BYE: u8 = 203;
 
-/// Payload bytes of each datagram but the last in a frame that holds several.
-fn joined_segment_bytes(prefix: &[u8]) -> Option<usize> {
-    let bytes = u16::from_ne_bytes(*prefix.get(4..)?.first_chunk()?);
-    (*prefix.get(1)? == JOINED_DATAGRAMS && bytes > 0).then_some(bytes.into())
-}
-
-/// `VIRTIO_NET_HDR_GSO_UDP_L4` of linux/virtio_net.h.
-const JOINED_DATAGRAMS: u8 = 5;
-const IPV4: [u8; 2] = [0x08, 0x00];
 const ARP: [u8; 2] = [0x08, 0x06];
 const UDP: u8 = 17;
 /// Each host has one; further ones would be foreign.
@@ -155,14 +140,15 @@ mod tests {
         let three = [message_with_sample(7), sample(8), sample(9)].concat();
         // An acknowledgement, and a timestamp.
         let other = [&three[..RTPS_HEADER_BYTES], &[6, 0, 0, 1, 7, 9, 1, 0, 0]].concat();
-        assert_eq!(user_data(&packet(7_411, 0, &three)), 3);
-        assert_eq!(user_data(&packet(7_411, 0, &other)), 0);
-        assert_eq!(user_data(&packet(7_410, 0, &three)), 0);
-        assert_eq!(user_data(&packet(7_411, 0, &three[1..])), 0);
-        assert_eq!(user_data(&packet(7_411, 185, &three)), 0, "a later fragment");
+        let count = |frame: &[u8]| datagram(frame).map_or(0, user_data);
+        assert_eq!(count(&packet(7_411, 0, &three)), 3);
+        assert_eq!(count(&packet(7_411, 0, &other)), 0);
+        assert_eq!(count(&packet(7_410, 0, &three)), 0);
+        assert_eq!(count(&packet(7_411, 0, &three[1..])), 0);
+        assert_eq!(count(&packet(7_411, 185, &three)), 0, "a later fragment");
         let whole = packet(7_411, 0, &three);
         for length in 0..whole.len() {
-            assert!(user_data(&whole[..length]) <= 3);
+            assert!(count(&whole[..length]) <= 3);
         }
     }
 
@@ -172,35 +158,25 @@ mod tests {
         let report = [&[0x80, 201, 0, 1][..], &[0; 4]].concat();
         let farewell = [&[0x81, 203, 0, 1][..], &[0; 4]].concat();
         let last = [&report[..], &farewell].concat();
-        assert!(is_farewell(&packet(5_005, 0, &last), stream) && is_farewell(&packet(5_005, 0, &farewell), stream));
-        assert!(!is_farewell(&packet(5_005, 0, &report), stream), "a report");
-        assert!(!is_farewell(&packet(5_004, 0, &last), stream), "the port of packets");
-        assert!(!is_farewell(&packet(0, 0, &last), RelayedStream { port: u16::MAX, ..stream }), "no port follows");
-        let whole = packet(5_005, 0, &last);
-        let shortest = (0..=whole.len()).find(|length| is_farewell(&whole[..*length], stream));
-        assert_eq!(shortest, Some(whole.len() - 4), "its header is enough");
+        assert!(is_farewell((5_005, &last), stream) && is_farewell((5_005, &farewell), stream));
+        assert!(!is_farewell((5_005, &report), stream), "a report");
+        assert!(!is_farewell((5_004, &last), stream), "the port of packets");
+        assert!(!is_farewell((0, &last), RelayedStream { port: u16::MAX, ..stream }), "no port follows");
+        let shortest = (0..=last.len()).find(|length| is_farewell((5_005, &last[..*length]), stream));
+        assert_eq!(shortest, Some(last.len() - 4), "its header is enough");
     }
 
     #[test]
     fn packets_of_a_stream_are_those_of_its_port_and_payload_type() {
         let stream = RelayedStream { port: 5_004, payload_type: 96 };
-        let (single, joined) = ([0; 10], [[0, 5, 0, 0], [0; 4]].concat());
-        let count = |prefix: &[u8], frame: &[u8]| stream_packets(prefix, frame, stream);
         let rtp = |second: u8| [&[0x80, second][..], &[0; 18]].concat();
         // The marker stands beside the payload type; 97 is a repetition, 200 a report.
-        for (second, expect) in [(96, 1), (0x80 | 96, 1), (97, 0), (200, 0)] {
-            assert_eq!(count(&single, &packet(5_004, 0, &rtp(second))), expect, "{second}");
+        for (second, expect) in [(96, true), (0x80 | 96, true), (97, false), (200, false)] {
+            assert_eq!(is_of_stream((5_004, &rtp(second)), stream), expect, "{second}");
         }
-        assert_eq!(count(&single, &packet(5_005, 0, &rtp(96))), 0, "the port of reports");
-        assert_eq!(count(&single, &packet(5_004, 185, &rtp(96))), 0, "a later fragment");
-        assert_eq!(count(&single, &[frame(0xff, 2), vec![8, 6]].concat()), 0, "address resolution");
-        let three = packet(5_004, 0, &[rtp(96), rtp(97), rtp(96)[..7].to_vec()].concat());
-        let prefix = [&joined[..4], &20_u16.to_ne_bytes()[..], &[0; 4]].concat();
-        assert_eq!(count(&prefix, &three), 2, "one of three is a repetition");
-        assert_eq!(count(&single, &three), 1, "a datagram as long");
-        for length in 0..three.len() {
-            assert!(count(&prefix, &three[..length]) <= 2);
-        }
-        assert_eq!(count(&[], &three), 1);
+        assert!(!is_of_stream((5_005, &rtp(96)), stream), "the port of reports");
+        assert!(!is_of_stream((5_004, &rtp(96)[..1]), stream), "no packet at all");
+        assert_eq!(datagram(&packet(5_004, 185, &rtp(96))), None, "a later fragment");
+        assert_eq!(datagram(&[frame(0xff, 2), vec![8, 6]].concat()), None, "address resolution");
     }
 }

@@ -3,6 +3,7 @@
 //! The links' rate holds from the beginning. The impairment begins with the schedule of a run, so that endpoints find each other
 //! whatever it is; so do the counters.
 
+mod bundle;
 mod direction;
 mod frames;
 mod line;
@@ -131,3 +132,6 @@ fn forward(switch: &mut RelaySwitch, commands: &Receiver<RelayCommand>, link: &P
 
 /// It answers at once unless the machine stands still.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+#[cfg(test)]
+mod tests;

@@ -1,23 +1,23 @@
 //! The switch itself: frames in, fates, frames out.
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::io;
+use std::ops::Range;
 use std::rc::Rc;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use thalweg_transport::frames::{FramePort, FrameSent};
 
+use super::bundle::{Bundle, Piece};
 use super::direction::{Counts, Direction};
-use super::frames::{Stations, is_farewell, is_of_address_resolution, stream_packets, user_data};
+use super::frames::{Datagram, Stations, is_farewell, is_of_address_resolution, is_of_stream, user_data};
 use super::line::Line;
 use super::{RelayOrder, RelayedStream};
 use crate::error::LabError;
 use crate::host::{Layers, monotonic_nanos};
 use crate::scenario::Impairment;
 use thalweg_base::rng::Rng;
-
-type Frame = Rc<[u8]>;
 
 /// A host's port.
 struct Port {
@@ -26,14 +26,13 @@ struct Port {
     uplink: Line,
     /// Towards it.
     downlink: Line,
-    /// Frames that came while this process did not keep up.
+    /// Frames that came while this process did not keep up; packets that the kernel has not cut count as one.
     missed: u64,
     /// Frames that found the uplink's queue full.
     overflowed: u64,
 }
 
-/// A frame on its way.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
+/// A packet on its way.
 struct Journey {
     at_ns: u64,
     /// Keeps frames of the same time in order.
@@ -41,11 +40,37 @@ struct Journey {
     stage: Stage,
     from: usize,
     to: usize,
-    frame: Frame,
+    piece: Piece,
 }
 
-/// The next step of a frame.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+impl Journey {
+    fn order(&self) -> (u64, u64) {
+        (self.at_ns, self.serial)
+    }
+}
+
+impl PartialEq for Journey {
+    fn eq(&self, other: &Journey) -> bool {
+        self.order() == other.order()
+    }
+}
+
+impl Eq for Journey {}
+
+impl PartialOrd for Journey {
+    fn partial_cmp(&self, other: &Journey) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Journey {
+    fn cmp(&self, other: &Journey) -> Ordering {
+        self.order().cmp(&other.order())
+    }
+}
+
+/// The next step of a packet.
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
     /// It comes to the line towards its host.
     Arrive,
@@ -58,7 +83,7 @@ pub(super) struct RelaySwitch {
     ports: Vec<Port>,
     stations: Stations,
     /// By the host that they come from, then by the one that they go to.
-    directions: Vec<Vec<Direction<Frame>>>,
+    directions: Vec<Vec<Direction<Piece>>>,
     journeys: BinaryHeap<Reverse<Journey>>,
     serial: u64,
     impairment: Impairment,
@@ -66,7 +91,9 @@ pub(super) struct RelaySwitch {
     /// The stream whose packets count apart.
     stream: Option<RelayedStream>,
     buffer: Vec<u8>,
-    passed: Vec<(u64, Frame)>,
+    passed: Vec<(u64, Piece)>,
+    /// Headers of what leaves.
+    headers: Vec<u8>,
 }
 
 impl RelaySwitch {
@@ -91,6 +118,7 @@ impl RelaySwitch {
             stream: order.stream,
             buffer: vec![0; FRAME_BYTES_MAX],
             passed: Vec::new(),
+            headers: Vec::new(),
         })
     }
 
@@ -133,34 +161,40 @@ impl RelaySwitch {
         if found { Ok(()) } else { self.wait() }
     }
 
-    /// Takes some frames of a port; whether there were any.
+    /// Takes some packets of a port; whether there were any.
     fn receive(&mut self, from: usize) -> Result<bool, LabError> {
-        for taken in 0..FRAMES_AT_ONCE {
-            let Some(bytes) = self.ports[from].socket.receive(&mut self.buffer).map_err(LabError::here)? else {
-                return Ok(taken > 0);
-            };
-            self.handle_frame(from, bytes);
+        let mut taken = 0;
+        while taken < PACKETS_AT_ONCE {
+            let Some(bytes) = self.ports[from].socket.receive(&mut self.buffer).map_err(LabError::here)? else { break };
+            let Some(bundle) = Bundle::new(&self.buffer[..bytes]) else { continue };
+            let bundle = Rc::new(bundle);
+            let targets = self.stations.handle_frame(from, self.ports.len(), bundle.ethernet());
+            for number in 0..bundle.packets() {
+                self.handle_packet((from, targets.clone()), &Piece::packet(&bundle, number), bundle.ethernet());
+            }
+            taken += bundle.packets();
         }
-        Ok(true)
+        Ok(taken > 0)
     }
 
-    fn handle_frame(&mut self, from: usize, bytes: usize) {
-        let Some((prefix, ethernet)) = self.buffer[..bytes].split_at_checked(FramePort::PREFIX_BYTES) else { return };
-        let Some(at_ns) = self.ports[from].uplink.handle_frame(monotonic_nanos(), ethernet.len()) else {
+    /// Decides what becomes of a packet on its way between ports; `ethernet` is the frame that it came in.
+    fn handle_packet(&mut self, (from, targets): (usize, Range<usize>), piece: &Piece, ethernet: &[u8]) {
+        let Some(at_ns) = self.ports[from].uplink.handle_frame(monotonic_nanos(), piece.frame_bytes()) else {
             self.ports[from].overflowed += 1;
             return;
         };
-        let targets = self.stations.handle_frame(from, self.ports.len(), ethernet);
-        let is_exempt =
-            is_of_address_resolution(ethernet) || self.stream.is_some_and(|stream| is_farewell(ethernet, stream));
-        let packets = self.stream.map_or(0, |stream| stream_packets(prefix, ethernet, stream));
-        let frame: Frame = Rc::from(&self.buffer[..bytes]);
+        let datagram = piece.datagram();
+        let of_stream = |is: fn(Datagram<'_>, RelayedStream) -> bool| {
+            self.stream.zip(datagram).is_some_and(|(stream, datagram)| is(datagram, stream))
+        };
+        let is_exempt = is_of_address_resolution(ethernet) || of_stream(is_farewell);
+        let packets = u64::from(of_stream(is_of_stream));
         for to in targets.filter(|to| *to != from) {
-            let data = |frame: &Frame| frame.get(FramePort::PREFIX_BYTES..).map_or(0, user_data);
+            let data = |piece: &Piece| piece.datagram().map_or(0, user_data);
             let direction = &mut self.directions[from][to];
             if is_exempt {
-                direction.handle_exempt(at_ns, Rc::clone(&frame), &mut self.passed);
-            } else if direction.handle_frame(at_ns, Rc::clone(&frame), data, &mut self.passed) {
+                direction.handle_exempt(at_ns, piece.clone(), &mut self.passed);
+            } else if direction.handle_frame(at_ns, piece.clone(), data, &mut self.passed) {
                 direction.counts.stream.note_passed(packets);
             } else {
                 direction.counts.stream.note_dropped(packets);
@@ -171,13 +205,15 @@ impl RelaySwitch {
 
     /// Puts what passed a direction on its way.
     fn depart(&mut self, from: usize, to: usize) {
-        for (at_ns, frame) in std::mem::take(&mut self.passed) {
+        let mut passed = std::mem::take(&mut self.passed);
+        for (at_ns, piece) in passed.drain(..) {
             if self.journeys.len() >= JOURNEYS_MAX {
                 self.directions[from][to].counts.refused += 1;
                 continue;
             }
-            self.push(Journey { at_ns, serial: 0, stage: Stage::Arrive, from, to, frame });
+            self.push(Journey { at_ns, serial: 0, stage: Stage::Arrive, from, to, piece });
         }
+        self.passed = passed;
     }
 
     fn push(&mut self, journey: Journey) {
@@ -194,22 +230,40 @@ impl RelaySwitch {
         }
     }
 
+    /// Sends what is due. Packets that came together, and are due together, leave together.
     fn send_due(&mut self, now_ns: u64) -> Result<(), LabError> {
+        let mut leaving: Vec<Option<Journey>> = self.ports.iter().map(|_| None).collect();
         while self.journeys.peek().is_some_and(|Reverse(next)| next.at_ns <= now_ns) {
-            let Some(Reverse(journey)) = self.journeys.pop() else { break };
-            let counts = &mut self.directions[journey.from][journey.to].counts;
-            let port = &mut self.ports[journey.to];
+            let Some(Reverse(mut journey)) = self.journeys.pop() else { break };
             if journey.stage == Stage::Arrive {
-                match port.downlink.handle_frame(journey.at_ns, journey.frame.len() - FramePort::PREFIX_BYTES) {
+                match self.ports[journey.to].downlink.handle_frame(journey.at_ns, journey.piece.frame_bytes()) {
                     Some(at_ns) => self.push(Journey { at_ns, stage: Stage::Leave, ..journey }),
-                    None => counts.refused += 1,
+                    None => self.directions[journey.from][journey.to].counts.refused += 1,
                 }
                 continue;
             }
-            match port.socket.send(&journey.frame).map_err(LabError::here)? {
-                FrameSent::Taken => counts.forwarded += 1,
-                FrameSent::Refused => counts.refused += 1,
+            let last = &mut leaving[journey.to];
+            if let Some(before) = last {
+                match before.piece.join(journey.piece) {
+                    Ok(()) => continue,
+                    Err(piece) => journey.piece = piece,
+                }
             }
+            last.replace(journey).map_or(Ok(()), |before| self.send(&before))?;
+        }
+        leaving.iter().flatten().try_for_each(|last| self.send(last))
+    }
+
+    fn send(&mut self, journey: &Journey) -> Result<(), LabError> {
+        let (head, payload) = journey.piece.parts(&mut self.headers);
+        let sent = self.ports[journey.to].socket.send(head, payload).map_err(LabError::here)?;
+        let counts = &mut self.directions[journey.from][journey.to].counts;
+        match sent {
+            FrameSent::Taken => {
+                counts.forwarded += journey.piece.packets();
+                counts.messages += 1;
+            }
+            FrameSent::Refused => counts.refused += journey.piece.packets(),
         }
         Ok(())
     }
@@ -230,13 +284,13 @@ impl RelaySwitch {
 }
 
 /// Each direction decides by a chance of its own.
-fn directions(ports: usize, impairment: &Impairment, chance: u64) -> Vec<Vec<Direction<Frame>>> {
+fn directions(ports: usize, impairment: &Impairment, chance: u64) -> Vec<Vec<Direction<Piece>>> {
     let mut seeds = Rng::new(chance);
     let mut row = || (0..ports).map(|_| Direction::new(impairment.clone(), seeds.next_u64())).collect();
     (0..ports).map(|_| row()).collect()
 }
 
-fn named_counts(counts: &Counts) -> [(&'static str, u64); 10] {
+fn named_counts(counts: &Counts) -> [(&'static str, u64); 11] {
     [
         ("seen", counts.seen),
         ("dropped", counts.dropped),
@@ -244,6 +298,7 @@ fn named_counts(counts: &Counts) -> [(&'static str, u64); 10] {
         ("duplicated", counts.duplicated),
         ("reordered", counts.reordered),
         ("forwarded", counts.forwarded),
+        ("messages", counts.messages),
         ("refused", counts.refused),
         ("stream_seen", counts.stream.seen),
         ("stream_dropped", counts.stream.dropped),
@@ -254,8 +309,8 @@ fn named_counts(counts: &Counts) -> [(&'static str, u64); 10] {
 /// A frame of 9,000 bytes with its headers, and segments in one buffer where the kernel did not split them.
 const FRAME_BYTES_MAX: usize = 70_000;
 /// So that no port waits for another that is never silent.
-const FRAMES_AT_ONCE: usize = 64;
-/// Frames on their way at a time: 100 MB of the usual size.
+const PACKETS_AT_ONCE: usize = 64;
+/// Packets on their way at a time: 100 MB of the usual size.
 const JOURNEYS_MAX: usize = 1 << 16;
 /// Interval at which a sleeping relay checks its commands.
 const LOOK_NANOS: u64 = 10_000_000;

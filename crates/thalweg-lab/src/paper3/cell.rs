@@ -354,13 +354,13 @@ impl HdtvCell {
 
     /// Whether the page sets a bound of Thalweg's own picture beside it, beyond its verdict.
     pub(super) fn is_bounded(&self) -> bool {
-        let is_own = |case: PictureCase| matches!(case.ends, PictureEnds::Thalweg | PictureEnds::ReliableTopic);
+        let is_own = |case: PictureCase| match case.ends {
+            PictureEnds::Thalweg => !case.is_repaired,
+            ends => ends == PictureEnds::ReliableTopic,
+        };
         match self.part {
             HdtvPart::Bounds => true,
-            HdtvPart::Topics => {
-                let is_meant = self.link.loss >= TOPIC_LOSS && self.link.mtu_bytes > STANDARD_MTU;
-                is_meant && self.traffic.picture().is_some_and(is_own)
-            }
+            HdtvPart::Topics => self.link.loss >= TOPIC_LOSS && self.traffic.picture().is_some_and(is_own),
             _ => false,
         }
     }
@@ -376,7 +376,7 @@ impl HdtvCell {
             HdtvPart::Peers | HdtvPart::Topics => {
                 is_alike
                     && self.link == cell.link
-                    && self.traffic.picture().is_some_and(|case| case.ends == PictureEnds::Thalweg)
+                    && self.traffic.picture().is_some_and(|case| case.ends == PictureEnds::Thalweg && !case.is_repaired)
             }
             _ => false,
         }

@@ -262,28 +262,27 @@ impl Paper3Plan {
     }
 
     fn topic_cells(&self) -> Vec<HdtvCell> {
-        let ways = [PictureEnds::Thalweg, PictureEnds::BestEffortTopic, PictureEnds::ReliableTopic];
-        let links: &[(u32, f64)] = self.of_form(
-            &[(STANDARD_MTU, 0.0), (JUMBO_MTU, TOPIC_LOSS)],
-            &[
-                (STANDARD_MTU, 0.0),
-                (STANDARD_MTU, TOPIC_LOSS),
-                (JUMBO_MTU, 0.0),
-                (JUMBO_MTU, 0.001),
-                (JUMBO_MTU, TOPIC_LOSS),
-            ],
-        );
+        let [plain, lossy] = [0.0, TOPIC_LOSS].map(|loss| ENDS.map(|mtu| (mtu, loss)));
+        let usual = [plain[0], lossy[0], plain[1], (JUMBO_MTU, 0.001), lossy[1]];
         let mut out = Vec::new();
-        for (mtu, loss) in links {
-            // A best-effort topic loses a frame with any of its packets, as MTU 9000 shows.
-            let is_wanted =
-                |ends: &PictureEnds| *mtu > STANDARD_MTU || *loss == 0.0 || *ends != PictureEnds::BestEffortTopic;
-            for ends in ways.into_iter().filter(is_wanted) {
+        for (mtu, loss) in self.of_form(&[plain[0], lossy[1]][..], &usual) {
+            let lost = if *loss > 0.0 { format!(", {} % of the frames lost", loss * 100.0) } else { String::new() };
+            let mut add = |how: &str, case: PictureCase| {
                 let link = LinkSetting { loss: *loss, ..LinkSetting::of_mtu(*mtu) };
-                let lost = if *loss > 0.0 { format!(", {} % of the frames lost", loss * 100.0) } else { String::new() };
-                let traffic = HdtvTraffic::Picture(PictureCase { ends, ..self.our_picture(*mtu) });
-                let cell = self.cell(HdtvPart::Topics, format!("{ends}, MTU {mtu}{lost}"), link, traffic);
-                out.push(HdtvCell { seconds: self.seconds(3.0, 8.0), ..cell });
+                let label = format!("{}{how}, MTU {mtu}{lost}", case.ends);
+                let cell = self.cell(HdtvPart::Topics, label, link, HdtvTraffic::Picture(case));
+                out.push(HdtvCell { seconds: self.seconds(3.0, 6.0), ..cell });
+            };
+            let ours = self.our_picture(*mtu);
+            add("", ours);
+            // A best-effort topic loses a frame with any of its packets, as MTU 9000 shows.
+            if *mtu > STANDARD_MTU || *loss == 0.0 {
+                add("", PictureCase { ends: PictureEnds::BestEffortTopic, ..ours });
+            }
+            add("", PictureCase { ends: PictureEnds::ReliableTopic, ..ours });
+            if *loss == TOPIC_LOSS {
+                let case = PictureCase { is_repaired: true, batching: PictureBatching::Lan, ..ours };
+                add(", repaired, batching lan", case);
             }
         }
         out

@@ -87,8 +87,9 @@ fn words(part: HdtvPart) -> (&'static str, String) {
         HdtvPart::Peers => ("Other programs", "The same picture over the same link.".to_owned()),
         HdtvPart::Topics => (
             "The same picture by RTP and as topics",
-            "A frame is a sample of a topic. By RTP nothing lost is sent again; a reliable topic repairs. The latency of a frame is by RTP that \
-             from its first packet to its last one, as a topic that from when its source begins to fill it to when the subscriber has it."
+            "A frame is a sample of a topic. By RTP nothing lost is sent again but where it is said; a reliable topic repairs. The latency of a frame \
+             is by RTP that from its first packet to its last one, as a topic that from when its source begins to fill it to when the subscriber \
+             has it."
                 .to_owned(),
         ),
         HdtvPart::Bounds => (

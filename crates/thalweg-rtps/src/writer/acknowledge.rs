@@ -1,10 +1,10 @@
 //! What readers answer, and what happens when they do not (RTPS 2.5 §8.4.9).
 
 use super::Writer;
+use super::charges::kernel_cost;
 use super::congestion::{Answered, DATAGRAM};
-use super::flow::{Position, kernel_cost};
+use super::flow::Position;
 use super::loss::Loss;
-use super::pacing::cost_on_its_way;
 use super::pack::batch_bytes;
 use super::reader_proxy::{AllAsked, MatchedReader, Owed, ReaderProxy};
 use super::repair::cut_of;
@@ -82,7 +82,7 @@ impl Writer {
         let told = acknack.state.last().unwrap_or(answer.told);
         let answer = Answer { told, ..answer };
         let old = self.excused(reader);
-        let (place, usual_cost) = (self.outgoing.place, self.usual_cost());
+        let (place, charges, usual_bytes) = (self.outgoing.place, self.flow.charges, self.collection.sample_bytes());
         let uses_group = self.route.uses_group();
         self.handle_answer(now, reader, &answer, |proxy, history| {
             let suppression = proxy.suppression();
@@ -91,13 +91,17 @@ impl Writer {
             let leaves = |number| large.iter().any(|large| large.sequence == number && !large.is_done());
             let lost = samples.request(now, acknack.state, unsent, old, suppression, leaves);
             let tells = !uses_group || proxy.group.has_brought_any();
-            let single = |cost: u64| Loss::datagram(if tells { cost.min(DATAGRAM) } else { 0 });
+            let uncut = |proxy: &ReaderProxy, number, bytes| {
+                let repeated = Some(proxy.repairs.charges).filter(|_| proxy.repairs.samples.was_repeated(number));
+                repeated.unwrap_or_default().or(charges).of(bytes)
+            };
+            let single = |cost| Loss::datagram(if tells { cost } else { 0 });
             let each = |number| match history.get(number) {
-                Some(sample) => {
-                    let alone = single(cost_on_its_way(sample.len()));
-                    proxy.lose_whole(now, sample, place, tells).unwrap_or(alone)
+                Some(sample) if cut_of(&sample, proxy.repair_bytes, place).is_none() => {
+                    single(uncut(proxy, number, sample.len()))
                 }
-                None => single(usual_cost),
+                Some(sample) => proxy.lose_whole(now, sample, place, tells).unwrap_or(single(DATAGRAM)),
+                None => single(uncut(proxy, number, usual_bytes).min(DATAGRAM)),
             };
             lost.iter().map(each).fold(Loss::default(), Loss::and)
         })

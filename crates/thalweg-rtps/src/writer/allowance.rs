@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::Writer;
-use super::flow::kernel_cost;
+use super::charges::kernel_cost;
 use super::pack::{SAMPLE_OVERHEAD_BYTES, batch_bytes, fragment_datagram_bytes, sample_bytes};
 use super::repair::cut_of;
 use crate::history::HeldSample;

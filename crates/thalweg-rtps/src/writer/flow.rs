@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::ahead::{CacheWindow, REQUESTS};
+use super::charges::Charges;
 use super::congestion::Answered;
 use super::lowest;
 use crate::time::Instant;
@@ -35,6 +36,8 @@ pub(super) struct Flow {
     path_window: u64,
     /// After how much an acknowledgement is asked for, at the latest, to hear often enough how the paths fare.
     path_interval: u64,
+    /// Of samples that are not cut.
+    pub charges: Charges,
     /// Some path is paced: what may have been sent, in sum, before the next pause.
     pub paced: bool,
     sent_limit: u64,
@@ -90,16 +93,11 @@ const UNACKNOWLEDGED_RATE: u64 = 60_000_000;
 /// No reader is taken to be slower or faster.
 const DRAIN_RANGE: std::ops::RangeInclusive<u64> = 10_000_000..=4_000_000_000;
 
-/// Memory that Linux charges a receive queue for one datagram of `bytes` (socket buffer, shared info, rounding).
-pub(super) fn kernel_cost(bytes: usize) -> u64 {
-    let data = if bytes < 3_400 { (bytes + 384).next_power_of_two() } else { bytes + bytes / 16 };
-    data as u64 + 512
-}
-
 impl Flow {
     pub(super) fn new() -> Flow {
         Flow {
             window: u64::MAX,
+            charges: Charges::default(),
             bound: UNBOUNDED,
             path_window: u64::MAX,
             path_interval: u64::MAX,

@@ -3,7 +3,7 @@
 //! The kernel gives a device datagrams of one size as one message (GSO), and a queue or a link that loses it loses all of them. Counted
 //! singly they would look like a link that is full.
 
-use super::flow::kernel_cost;
+use super::charges::kernel_cost;
 
 /// What is lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

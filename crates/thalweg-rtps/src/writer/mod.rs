@@ -10,6 +10,7 @@ mod allowance_tests;
 #[cfg(test)]
 mod asking_tests;
 mod bursts;
+mod charges;
 mod coherent_sets;
 mod collection;
 mod congestion;

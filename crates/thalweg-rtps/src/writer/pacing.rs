@@ -1,6 +1,7 @@
 //! What the paths of a writer's readers let out, and when the next part may follow.
 
 use super::Writer;
+use super::charges::worth;
 use super::congestion::DATAGRAM;
 use super::reader_set::PathBounds;
 use crate::time::Instant;
@@ -55,13 +56,8 @@ impl Writer {
 
     /// Kernel memory of a sample of the usual size with all of its fragments.
     pub(super) fn sample_cost(&self) -> u64 {
-        cost_on_its_way(self.collection.sample_bytes())
+        worth(self.collection.sample_bytes())
     }
-}
-
-/// Kernel memory of a sample of so many bytes with all of its fragments; small ones share a datagram.
-pub(super) fn cost_on_its_way(bytes: usize) -> u64 {
-    (bytes as u64 + 64) * 7 / 4
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use super::MatchedReader;
+use super::charges::kernel_cost;
 use super::coherent_sets::CoherentSets;
-use super::flow::kernel_cost;
 use super::related::RelatedSamples;
 use crate::history::{ChangeKind, Frame, FrameAt, HeldSample};
 use crate::outbox::Outbox;

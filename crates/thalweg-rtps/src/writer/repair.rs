@@ -222,6 +222,9 @@ impl<'a> Repair<'a> {
         if self.is_full_for(packer, bytes) {
             return Served::Full;
         }
+        if frame.is_none() {
+            repairs.charges.note(sample.len(), packer.cost_of(bytes));
+        }
         self.pay(packer, bytes, pair);
         match frame {
             Some(at) => push_batch(packer, pair, &at),

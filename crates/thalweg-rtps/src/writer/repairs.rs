@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::charges::Charges;
 use super::large_repair::{Cut, LargeRepair};
 use super::loss::LostFragments;
 use super::requests::Requests;
@@ -22,6 +23,8 @@ pub(super) struct Repairs {
     pub paused_until: Option<Instant>,
     /// Kernel memory filled since the reader was last asked how far it is.
     pub unasked: u64,
+    /// Of samples that are not cut.
+    pub charges: Charges,
     /// When something was sent again last.
     repaired_at: Option<Instant>,
 }

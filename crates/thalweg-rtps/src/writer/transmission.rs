@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::WriterCounters;
-use super::flow::{Flow, Position, kernel_cost};
+use super::charges::kernel_cost;
+use super::flow::{Flow, Position};
 use super::pack::{
     Packer, Pair, batch_bytes, fragment_datagram_bytes, fragments_of, push_batch, push_fragment, push_sample,
     sample_bytes,
@@ -193,6 +194,7 @@ impl Transmission<'_> {
         }
         push_sample(packer, self.scratch, self.pair, sample);
         self.charge(cost);
+        self.flow.charges.note(sample.len(), cost);
         self.counters.transmitted += 1;
         *self.batched = false;
         Progress::Complete

@@ -1,7 +1,7 @@
 //! What a writer sends: new samples, repairs, heartbeats.
 
 use super::Writer;
-use super::flow::kernel_cost;
+use super::charges::kernel_cost;
 use super::pack::{OUTBOX_MAX_DATAGRAMS, Packer, Pair};
 use super::reader_proxy::Owed;
 use super::repair::Repair;

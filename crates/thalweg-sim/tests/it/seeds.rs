@@ -86,6 +86,12 @@ fn small_samples_that_shared_a_datagram_are_lost_as_one() {
     }
 }
 
+/// Ends of sets that left one by one counted for less than they cost when they were lost, and 4 Mbit/s of them met 2 Mbit/s for a second.
+#[test]
+fn small_samples_that_left_alone_are_lost_as_a_datagram_each() {
+    World::new(2_520_000_000_891).run().check_all();
+}
+
 /// The strongest of three writers of an instance gave it up, and a value of the weakest came before one of the second.
 #[test]
 fn the_second_of_an_instances_writers_follows_the_first() {

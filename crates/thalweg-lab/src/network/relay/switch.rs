@@ -167,10 +167,10 @@ impl RelaySwitch {
         while taken < PACKETS_AT_ONCE {
             let Some(bytes) = self.ports[from].socket.receive(&mut self.buffer).map_err(LabError::here)? else { break };
             let Some(bundle) = Bundle::new(&self.buffer[..bytes]) else { continue };
-            let bundle = Rc::new(bundle);
+            let (bundle, now_ns) = (Rc::new(bundle), monotonic_nanos());
             let targets = self.stations.handle_frame(from, self.ports.len(), bundle.ethernet());
             for number in 0..bundle.packets() {
-                self.handle_packet((from, targets.clone()), &Piece::packet(&bundle, number), bundle.ethernet());
+                self.handle_packet(now_ns, (from, targets.clone()), &Piece::packet(&bundle, number), bundle.ethernet());
             }
             taken += bundle.packets();
         }
@@ -178,8 +178,8 @@ impl RelaySwitch {
     }
 
     /// Decides what becomes of a packet on its way between ports; `ethernet` is the frame that it came in.
-    fn handle_packet(&mut self, (from, targets): (usize, Range<usize>), piece: &Piece, ethernet: &[u8]) {
-        let Some(at_ns) = self.ports[from].uplink.handle_frame(monotonic_nanos(), piece.frame_bytes()) else {
+    fn handle_packet(&mut self, now_ns: u64, (from, targets): (usize, Range<usize>), piece: &Piece, ethernet: &[u8]) {
+        let Some(at_ns) = self.ports[from].uplink.handle_frame(now_ns, piece.frame_bytes()) else {
             self.ports[from].overflowed += 1;
             return;
         };

@@ -213,6 +213,19 @@ impl Control {
         }
     }
 
+    /// Reports to single hosts before the first packet leaves, so that their addresses are resolved by then: of what waits for that
+    /// the kernel keeps some 200 kB (`unres_qlen_bytes`), and drops the oldest.
+    pub(super) fn send_early_report(&mut self, now: Instant, paths: &[MediaSocket], local: &LocalStreams<'_>) {
+        self.datagram.clear();
+        self.session.create_early_report(now, local, &mut self.datagram);
+        for path in 0..paths.len() {
+            let to = self.peers.get(path).and_then(|peer| peer.address());
+            if to.is_some_and(|to| !to.ip().is_multicast()) {
+                self.send_on(paths, path);
+            }
+        }
+    }
+
     /// Asks for packets of the stream `media`, by one path: a repetition of it would be another request.
     pub(super) fn send_nack(&mut self, paths: &[MediaSocket], media: u32, entries: impl Iterator<Item = NackEntry>) {
         self.datagram.clear();

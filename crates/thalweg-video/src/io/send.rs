@@ -91,7 +91,8 @@ pub fn run_sender(
     let held = FRAMES_KEPT + 2;
     let (preparation, frames) = prepare(source, options.frames_max, held, receiver.waker());
     let (seconds, told) = sync_channel(SECONDS_MAX);
-    let sending = Sending::new(options, sender, paths, receiver, seconds).map_err(SendError::Socket)?;
+    let mut sending = Sending::new(options, sender, paths, receiver, seconds).map_err(SendError::Socket)?;
+    sending.report_early();
     std::thread::scope(|scope| {
         let prepare = std::thread::Builder::new().name("video-source".to_owned());
         let send = std::thread::Builder::new().name("video-send".to_owned());
@@ -338,6 +339,12 @@ impl<'options> Sending<'options> {
                 tally.lost += send_batch(path, scratch, *to, &batch).lost as u64;
             }
         }
+    }
+
+    /// While the first frame is prepared.
+    fn report_early(&mut self) {
+        let local = self.streams();
+        self.control.send_early_report(clock::now(), &self.paths, &local);
     }
 
     fn report_due(&mut self, now: Instant, waits: &Waits) {

@@ -138,6 +138,13 @@ impl RtcpSession {
         true
     }
 
+    /// Appends a report beside those that are due to `out`; these stay due.
+    ///
+    /// A single host may be told at once that somebody takes part (RFC 3550 §6.2).
+    pub fn create_early_report(&mut self, now: Instant, local: &LocalStreams<'_>, out: &mut Vec<u8>) {
+        self.write_report(now, local, out);
+    }
+
     /// Appends a request for packets of the stream `media` to `out`, as a full compound (RFC 4585 §3.1).
     pub fn create_nack(&self, media: u32, entries: &[NackEntry], out: &mut Vec<u8>) {
         let mut writer = CompoundWriter::new(out);

@@ -4,9 +4,12 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use thalweg_transport::clock;
 use thalweg_transport::stream::StreamOptions;
 use thalweg_video::format::{FrameRate, PixelFormat, Scan, VideoFormat};
-use thalweg_video::io::{ControlPort, MediaOptions, MediaSocket, SendOptions, SendReport, run_sender};
+use thalweg_video::io::{
+    ControlPort, MediaOptions, MediaReceiver, MediaSocket, Protocol, SendOptions, SendReport, run_sender,
+};
 use thalweg_video::rfc4175::Packing;
 use thalweg_video::rtcp::{CompoundWriter, NackEntry, RtcpPacket, RtcpPackets, SDES_CNAME};
 use thalweg_video::sender::{Resend, SenderConfig};
@@ -187,6 +190,26 @@ fn reports_tell_of_the_stream_and_a_bye_ends_it() {
     let last = infos.last().unwrap();
     assert_eq!(u64::from(last.packets), report.sender.packets_sent);
     assert_eq!(u64::from(last.octets), report.sender.payload_octets_sent);
+}
+
+#[test]
+fn a_single_host_hears_a_report_before_the_first_packet() {
+    let first = |control| {
+        let socket = bind(control);
+        let mut source = Numbered::new(small(Scan::Progressive), 2);
+        let options = SendOptions { control, ..options(socket.media().local_address()) };
+        run_sender(&mut source, &options, &AtomicBool::new(false), |_| ()).unwrap();
+        let mut receiver = MediaReceiver::new(&[socket]).unwrap();
+        let mut arrived = Vec::new();
+        receiver.wait_until(clock::now() + Duration::from_millis(500)).unwrap();
+        while receiver.receive(|arrival| {
+            arrived.extend(arrival.datagrams().map(|(protocol, _)| (arrival.message.arrived, protocol)));
+        }) {}
+        arrived.sort_by_key(|(arrived, _)| *arrived);
+        arrived.iter().position(|(_, protocol)| *protocol == Protocol::Media)
+    };
+    assert_eq!(first(ControlPort::Next), Some(1));
+    assert_eq!(first(ControlPort::Multiplexed), Some(1));
 }
 
 /// A report of somebody else who has this number as well.

@@ -70,6 +70,10 @@ fn check(pixels: PixelFormat, scan: Scan, packing: (Packing, u32)) {
         assert_eq!(found["octets"], Value::from(vec![sender.payload_octets_sent; 2]));
         assert_eq!((&found["names"], &found["bye"]), (&Value::from(vec!["camera@studio"]), &"end of stream".into()));
         assert!(found["reports"].as_u64().is_some_and(|reports| reports >= 3), "{found}");
+        assert!(
+            found["early"].as_u64().is_some_and(|reports| reports >= 1),
+            "while the first frame was prepared: {found}"
+        );
         // A tick is 11 µs; the sender may lose its processor between the readings of its two clocks.
         assert!(found["clock_error_ms"].as_f64().is_some_and(|error| error < 1.0), "{found}");
         assert!(LOOPBACK_MS.contains(&least_round_trip_ms(&found)), "{found}");

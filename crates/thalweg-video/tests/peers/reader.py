@@ -16,6 +16,7 @@ for offset, one in enumerate(sockets):
 media, control = sockets
 line_octets = width // group_pixels * group_octets
 frame, filled, frames, packets, reports, bye = bytearray(line_octets * height), 0, [], [], [], None
+early, names = [], set()
 told, round_trips = set(), []
 
 
@@ -48,8 +49,10 @@ def read_control(datagram, sender):
     for kind, found in rtcp.read(datagram):
         if kind == 200:
             reports.append(found)
+        if kind == 201:
+            early.append(found)
         if kind == 202:
-            reports[-1]["name"] = found["names"][reports[-1]["ssrc"]]
+            names.update(found["names"][report["ssrc"]] for report in reports[-1:] + early)
         if kind == 203:
             bye = found["bye"]
         if kind == 207:
@@ -80,7 +83,8 @@ print(json.dumps({
     "octets": [sum(packet[3] for packet in packets), last["octets"]],
     "clock_error_ms": abs(ticks / 90 - (last["sent"] - first["sent"]) * 1000),
     "wall_clock_error_s": abs(time.time() - last["sent"]),
-    "names": sorted({report["name"] for report in reports}),
+    "names": sorted(names),
+    "early": len(early),
     "reports": len(reports),
     "round_trips_ms": sorted(round_trips),
     "bye": bye,

@@ -216,11 +216,14 @@ impl Control {
     /// Reports to single hosts before the first packet leaves, so that their addresses are resolved by then: of what waits for that
     /// the kernel keeps some 200 kB (`unres_qlen_bytes`), and drops the oldest.
     pub(super) fn send_early_report(&mut self, now: Instant, paths: &[MediaSocket], local: &LocalStreams<'_>) {
+        let is_single = |peer: &ControlPeer| peer.address().is_some_and(|to| !to.ip().is_multicast());
+        if !self.peers.iter().any(is_single) {
+            return;
+        }
         self.datagram.clear();
         self.session.create_early_report(now, local, &mut self.datagram);
         for path in 0..paths.len() {
-            let to = self.peers.get(path).and_then(|peer| peer.address());
-            if to.is_some_and(|to| !to.ip().is_multicast()) {
+            if self.peers.get(path).is_some_and(is_single) {
                 self.send_on(paths, path);
             }
         }

@@ -23,6 +23,11 @@ pub fn rounded(value: f64) -> String {
     format!("{rounded:.decimals$}")
 }
 
+/// A ratio with three decimals: `0.983`; `∞` where what is compared never came.
+pub fn ratio(value: f64) -> String {
+    if value.is_infinite() { "∞".to_owned() } else { format!("{value:.3}") }
+}
+
 /// What `text` writes of a value; a dash where there is none.
 pub fn or_dash<T>(value: Option<T>, text: impl FnOnce(T) -> String) -> String {
     value.map_or_else(|| "–".to_owned(), text)
@@ -130,6 +135,7 @@ mod tests {
         ] {
             assert_eq!(rounded(value), expect, "{value}");
         }
+        assert_eq!([0.983_2, f64::INFINITY].map(ratio), ["0.983", "∞"]);
     }
 
     #[test]

@@ -227,7 +227,7 @@ impl fmt::Display for RequestLoad {
 pub enum ServerRoom {
     /// The first so many.
     Cpus(usize),
-    /// All, for so many percent of the time of one.
+    /// All, in Figure 12 without the generator's, for so many percent of the time of one.
     Quota(u32),
 }
 

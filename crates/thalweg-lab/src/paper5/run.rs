@@ -30,14 +30,6 @@ pub(super) struct Stage<'a> {
 }
 
 impl Stage<'_> {
-    /// Logical CPUs of a server; none for all of them.
-    fn server_cpus(&self, room: ServerRoom) -> Vec<usize> {
-        match room {
-            ServerRoom::Cpus(count) if self.plan.site.cpus > 1 => (0..count).collect(),
-            ServerRoom::Cpus(_) | ServerRoom::Quota(_) => Vec::new(),
-        }
-    }
-
     /// Logical CPU of the generator: the last one, where it is on this machine and there is more than one.
     fn generator_cpu(&self) -> Option<usize> {
         self.plan.site.cpus.checked_sub(1).filter(|cpu| *cpu > 0 && self.clients.is_none())
@@ -46,6 +38,16 @@ impl Stage<'_> {
     /// Where clients reach a server of this machine.
     fn address(&self) -> IpAddr {
         self.clients.map_or(Ipv4Addr::LOCALHOST.into(), |agent| agent.ends().1)
+    }
+}
+
+/// Logical CPUs of a server on a machine that has so `many`; none for all of them. What stands for a slower machine takes nothing of the
+/// generator's.
+fn server_cpus(cell: &ServerCell, many: usize, generator: Option<usize>) -> Vec<usize> {
+    match (cell.room, generator) {
+        (ServerRoom::Cpus(count), _) if many > 1 => (0..count).collect(),
+        (ServerRoom::Quota(_), Some(generator)) if cell.figure == PaperFigure::Platforms => (0..generator).collect(),
+        (ServerRoom::Cpus(_) | ServerRoom::Quota(_), _) => Vec::new(),
     }
 }
 
@@ -75,7 +77,7 @@ pub(super) fn make(cell: &ServerCell, round: u32, capacity: Option<f64>, stage: 
     let is_long = matches!(cell.load, RequestLoad::Phases { .. });
     let tells = is_long || cell.figure == PaperFigure::Pools;
     let statistics = tells.then_some(if is_long { LONG_STATISTICS } else { SHORT_STATISTICS });
-    let cpus = stage.server_cpus(cell.room);
+    let cpus = server_cpus(cell, stage.plan.site.cpus, stage.generator_cpu());
     let mut server = Server::start((cell.contender, stage.address()), stage.launcher, statistics, &cpus, stage.stop)?;
     if matches!(cell.contender, Contender::Peer(peer, _) if peer.needs_heating()) {
         let plan = load_plan(&heating_of(cell, stage.plan), &server, None, stage.plan)?;
@@ -228,3 +230,25 @@ const WINDOW_MIN: Duration = Duration::from_millis(50);
 const WINDOW_MAX: Duration = Duration::from_millis(500);
 /// A hundred thousand sockets take some seconds.
 const SETUP_PATIENCE: Duration = Duration::from_secs(60);
+
+#[cfg(test)]
+mod tests {
+    use super::super::plan::ServerSite;
+    use super::*;
+    use crate::length::Length;
+    use crate::preset::PresetPlan as _;
+
+    #[test]
+    fn what_stands_for_a_slower_machine_leaves_the_generator_its_processor() {
+        let plan = Paper5Plan::new(Length::Usual, 1, ServerSite { cpus: 4, has_quotas: true });
+        let cells = plan.cells();
+        let cell = |figure, room| cells.iter().find(|cell| cell.figure == figure && cell.room == room).unwrap();
+        let slower = cell(PaperFigure::Platforms, ServerRoom::Quota(25));
+        assert_eq!(server_cpus(slower, 4, Some(3)), [0, 1, 2]);
+        assert_eq!(server_cpus(slower, 2, Some(1)), [0]);
+        assert_eq!(server_cpus(slower, 2, None), [0; 0], "the clients are elsewhere, or there is one processor");
+        assert_eq!(server_cpus(cell(PaperFigure::Pools, ServerRoom::Quota(100)), 4, Some(3)), [0; 0]);
+        assert_eq!(server_cpus(cell(PaperFigure::Pools, ServerRoom::Cpus(2)), 4, Some(3)), [0, 1]);
+        assert_eq!(server_cpus(cell(PaperFigure::Pools, ServerRoom::Cpus(1)), 1, None), [0; 0]);
+    }
+}

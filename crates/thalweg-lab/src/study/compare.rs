@@ -10,7 +10,7 @@ use super::error::StudyError;
 use super::experiment::{StudyCell, StudyRun};
 use super::judging::{Judged, Measure, judge};
 use crate::error::LabError;
-use crate::figures::{or_dash, percent, rounded};
+use crate::figures::{or_dash, percent, ratio, rounded};
 use crate::statistics::{Interval, Middle, Verdict, endless, median_interval, middle};
 use crate::table::Table;
 
@@ -179,8 +179,8 @@ fn table(caption: &str, differences: &[&Difference]) -> Table {
             difference.quantity.clone(),
             rounded(difference.medians.0),
             rounded(difference.medians.1),
-            or_dash(difference.ratio, |ratio| format!("{:.3}", ratio.estimate)),
-            or_dash(difference.ratio, |ratio| format!("{:.3} to {:.3}", ratio.low, ratio.high)),
+            or_dash(difference.ratio, |found| ratio(found.estimate)),
+            or_dash(difference.ratio, |found| format!("{} to {}", ratio(found.low), ratio(found.high))),
             or_dash(difference.noise, |noise| format!("±{}", percent(noise - 1.0))),
             difference.told(),
         ]

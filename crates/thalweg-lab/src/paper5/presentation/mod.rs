@@ -97,7 +97,8 @@ impl PresetPage for Paper5Plan {
                 _ if plan.clients_on.is_some() => "A server runs on CPU 0 alone unless more are named.".to_owned(),
                 0 | 1 => "No process was pinned to a CPU: there is only one.".to_owned(),
                 cpus => format!(
-                    "A server runs on CPU 0 alone unless more are named, and under a quota on all of {cpus}; the generator on CPU {}.",
+                    "A server runs on CPU 0 alone unless more are named, and under a quota on all of {cpus}, in Figure 12 on those without the \
+                     generator, which has CPU {}.",
                     cpus - 1
                 ),
             },

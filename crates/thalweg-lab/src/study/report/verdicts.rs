@@ -2,7 +2,7 @@
 
 use super::source::Source;
 use super::{distinct, runs};
-use crate::figures::{grouped, percent, rounded};
+use crate::figures::{grouped, percent, ratio, rounded};
 use crate::plot::{Axis, PlotRow, RowMark, rows};
 use crate::report::{Card, Figure, Section, Standing, Tile};
 use crate::statistics::Verdict;
@@ -85,11 +85,13 @@ fn comparison(quantity: &str, all: &[&Difference]) -> Card {
         [Verdict::Better, Verdict::Worse, Verdict::Equivalent, Verdict::Inconclusive].map(count);
     let is_told = |difference: &&&Difference| matches!(difference.verdict, Verdict::Better | Verdict::Worse);
     let told = |difference: &&Difference| {
-        let ratio = difference.ratio.as_ref();
-        let ratio =
-            ratio.map(|ratio| format!(", {:.3} times it ({:.3} to {:.3})", ratio.estimate, ratio.low, ratio.high));
+        let found = difference.ratio.as_ref();
+        let told = found.map(|found| match found.estimate.is_finite() {
+            true => format!(", {} times it ({} to {})", ratio(found.estimate), ratio(found.low), ratio(found.high)),
+            false => ", beyond measure: too much never came".to_owned(),
+        });
         let Difference { subject, baseline, verdict, .. } = difference;
-        format!("{subject} is {verdict} than {baseline}{}", ratio.unwrap_or_default())
+        format!("{subject} is {verdict} than {baseline}{}", told.unwrap_or_default())
     };
     let mut details = shortened(all.iter().filter(is_told).map(told).collect());
     let reason = |difference: &&Difference| difference.reason.clone();
@@ -171,7 +173,7 @@ pub(super) fn section(source: &Source<'_>) -> Option<Section> {
 /// The ratios of all cells in one quantity.
 fn forest(quantity: &str, differences: &[&Difference]) -> Option<Figure> {
     let row = |difference: &&Difference| {
-        let ratio = difference.ratio?;
+        let ratio = difference.ratio.filter(|ratio| ratio.estimate.is_finite())?;
         Some(PlotRow {
             name: difference.subject.clone(),
             note: difference.verdict.to_string(),
@@ -208,3 +210,28 @@ fn noise(difference: &Difference) -> Option<(f64, f64)> {
 
 /// Users do not read a hundred sentences; the table holds all.
 const REASONS_MAX: usize = 5;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::statistics::Interval;
+
+    #[test]
+    fn what_never_came_has_no_figure_for_a_ratio() {
+        let difference = |estimate: f64| Difference {
+            subject: "some".to_owned(),
+            baseline: "others".to_owned(),
+            quantity: "p99".to_owned(),
+            medians: (10.0, 10.0 * estimate),
+            ratio: Some(Interval { estimate, low: estimate, high: estimate }),
+            noise: None,
+            verdict: Verdict::Worse,
+            reason: None,
+        };
+        let (infinite, finite) = (difference(f64::INFINITY), difference(2.0));
+        let details = comparison("p99", &[&infinite, &finite]).details;
+        assert_eq!(details[0], "some is worse than others, beyond measure: too much never came");
+        assert_eq!(details[1], "some is worse than others, 2.000 times it (2.000 to 2.000)");
+        assert!(forest("p99", &[&infinite]).is_none() && forest("p99", &[&finite]).is_some());
+    }
+}

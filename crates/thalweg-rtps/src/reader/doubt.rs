@@ -220,8 +220,8 @@ impl WriterProxy {
         let (first, last) = (heartbeat.first, heartbeat.last);
         // Whether others' writers name the same first number to all readers is not known.
         let is_denied = self.matched.vendor == VendorId::THALWEG && self.doubt.is_denied(first);
-        let beyond = self.window.first_beyond(last).or_else(|| self.reassembly.first_beyond(last, now));
-        let beyond = beyond.or(is_denied.then_some(first));
+        let skipped = self.window.first_beyond(last).or(is_denied.then_some(first));
+        let beyond = skipped.or_else(|| self.reassembly.first_beyond(last, now));
         let claim = self.doubt.beyond.filter(|claim| last < claim.number || is_denied);
         let mut ask_at = None;
         match (beyond, claim) {
@@ -230,7 +230,10 @@ impl WriterProxy {
                 self.doubt.beyond = None;
                 self.doubt.newest = None;
                 self.doubt.gone_below = first;
-                self.retreat(now, first, last);
+                self.reassembly.forget_beyond(last, now);
+                if skipped.is_some() {
+                    self.retreat(first, last);
+                }
             }
             (Some(_), Some(claim)) if is_newer(heartbeat.count, claim.count) => ask_at = Some(self.question(now)),
             (Some(number), _) => {
@@ -266,8 +269,7 @@ impl WriterProxy {
         if is_doubtful { self.window.acknowledged_by(told.min(self.doubt.first.previous())) } else { next }
     }
 
-    fn retreat(&mut self, now: Instant, first: SequenceNumber, last: SequenceNumber) {
-        self.reassembly.forget_beyond(last, now);
+    fn retreat(&mut self, first: SequenceNumber, last: SequenceNumber) {
         if self.window.retreat(first, last) {
             self.batches = Batches::unknown();
             if self.skipped_history {

@@ -4,7 +4,7 @@ use super::tests::*;
 use super::*;
 use crate::qos::Reliability;
 use crate::types::VendorId;
-use crate::wire::SequenceSet;
+use crate::wire::{HeartbeatFrag, SequenceSet};
 
 const NOW: Duration = Duration::ZERO;
 
@@ -21,6 +21,42 @@ fn gap(session: &mut Session, start: i64, end: i64) {
     let (reader, writer) = (READER.entity, WRITER.entity);
     let gap = Gap { reader, writer, start: number(start), list: SequenceSet::new(number(end)) };
     session.reader.handle_gap(session.now, WRITER, &gap);
+}
+
+/// Two fragments of the fourth sample came, of a writer that passed over the second one; nothing more comes for twice as long as a part
+/// of a sample is believed, while HEARTBEATs tell of three samples, and of those fragments if it `tells`. Returns what the reader asks
+/// for then, and whether the rest completes the sample.
+fn pause_within_a_sample(tells: bool) -> (Vec<String>, bool) {
+    let mut session = Session::reliable();
+    session.data(&[1]);
+    gap(&mut session, 2, 3);
+    session.data(&[3]).heartbeat(1, 3).check("samples 4:", &[1, 3]);
+    let fragment = |session: &mut Session, index| fragment_of(session, 4, index, 5 * 1400);
+    assert!((0..2).all(|index| !fragment(&mut session, index)));
+    let mut asked = Vec::new();
+    for count in 1..=8 {
+        session.heartbeat(1, 3);
+        if tells {
+            let (reader, writer) = (READER.entity, WRITER.entity);
+            let told = HeartbeatFrag { reader, writer, sequence: number(4), last_fragment: 2, count };
+            session.reader.handle_heartbeat_frag(session.now, WRITER, &told);
+        }
+        asked.push(session.answer_after(Duration::from_secs(1)));
+    }
+    (asked, (2..5).any(|index| fragment(&mut session, index)))
+}
+
+/// A writer with tokens for a part of a sample sends the rest when it has others.
+#[test]
+fn what_came_of_a_sample_is_kept_while_its_writer_tells_that_it_goes_on() {
+    let (asked, completes) = pause_within_a_sample(true);
+    assert!(asked.iter().all(|answer| answer == "samples 4:") && completes, "{asked:?}");
+}
+
+#[test]
+fn parts_of_a_sample_that_the_writer_knows_nothing_of_go_and_nothing_else_does() {
+    let (asked, completes) = pause_within_a_sample(false);
+    assert!(asked.iter().all(|answer| ["", "samples 4:"].contains(&answer.as_str())) && !completes, "{asked:?}");
 }
 
 #[test]

@@ -167,6 +167,13 @@ impl Reassembly {
         self.unfinished.iter().any(|unfinished| unfinished.is_stuck(now))
     }
 
+    /// The writer says that it is sending a sample, however long it pauses within it.
+    pub(super) fn note_vouched(&mut self, now: Instant, sequence: SequenceNumber) {
+        if let Ok(index) = self.position(sequence) {
+            self.unfinished[index].grown_at = now;
+        }
+    }
+
     /// Whether nothing of a sample has come for long.
     pub(super) fn is_stuck(&self, sequence: SequenceNumber, now: Instant) -> bool {
         self.position(sequence).is_ok_and(|index| self.unfinished[index].is_stuck(now))

@@ -112,6 +112,7 @@ impl Reader {
         proxy.heard(heartbeat.sequence);
         proxy.announced_fragments = Some((heartbeat.sequence, heartbeat.last_fragment));
         if proxy.matched.vendor == VendorId::THALWEG {
+            proxy.reassembly.note_vouched(now, heartbeat.sequence);
             proxy.answer_at(now);
             self.writers.note_due(now);
         } else if proxy.misses_fragments(heartbeat.sequence, heartbeat.last_fragment)

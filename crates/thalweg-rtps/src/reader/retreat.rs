@@ -26,7 +26,8 @@ impl Window {
 
     /// The writer holds what it has from `first` on, and its last number is `last`, against what was claimed before. Numbers
     /// skipped from `first` on are expected again, since the same lie may have skipped them; samples held beyond `last` were made up.
-    /// Delivered samples are not delivered again. Returns whether the window changed.
+    /// Delivered samples are not delivered again: where it is not known any more which of a range were, none is. Returns whether the
+    /// window changed.
     pub(super) fn retreat(&mut self, first: SequenceNumber, last: SequenceNumber) -> bool {
         let end = last.next().max(self.next);
         let changes = self.settled.remove_from(end);
@@ -34,7 +35,7 @@ impl Window {
             self.held_bytes -= arrived.bytes();
         }
         self.tidy();
-        let undone = self.skips.take_beyond(last.min(first.previous()));
+        let undone = self.skips.take_from(first.min(last.next()), last);
         let Some((start, _)) = undone.first().copied() else { return changes };
         let ends = undone.iter().map(|range| range.1);
         let starts = undone.iter().skip(1).map(|range| range.0).chain([self.next]);
@@ -129,6 +130,22 @@ mod tests {
         (100..112).for_each(|n| _ = window.place(sample(n)));
         window.mark_irrelevant(number(1), number(100));
         assert_eq!(drain(&mut window), [110, 111]);
+    }
+
+    #[test]
+    fn what_was_delivered_among_more_skips_than_are_kept_stays_delivered() {
+        let mut window = Window::new(number(1));
+        let odd = |from: i64| (from..200).step_by(2);
+        for n in odd(1) {
+            window.mark_irrelevant(number(n), number(n + 1));
+            window.place(sample(n + 1));
+        }
+        assert_eq!(drain(&mut window).len(), 100);
+        window.mark_irrelevant(number(201), number(1 << 40));
+        assert!(window.retreat(number(1), number(200)));
+        (1..=201).for_each(|n| _ = window.place(sample(n)));
+        let again = drain(&mut window);
+        assert!(again.iter().all(|n| n % 2 == 1) && again.len() < 100 && again.contains(&201), "{again:?}");
     }
 
     #[test]

@@ -12,7 +12,16 @@ pub(super) const RANGES_MAX: usize = 32;
 /// The ranges below the number expected next that were skipped, ascending and apart; numbers between them were delivered. With
 /// too many, the two with the fewest delivered samples between them become one.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Skips(Vec<Range>);
+pub(super) struct Skips(Vec<Skip>);
+
+/// A range that was skipped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Skip {
+    start: SequenceNumber,
+    end: SequenceNumber,
+    /// Some of it was delivered.
+    is_joined: bool,
+}
 
 impl Skips {
     /// The numbers from `start` to below `end` are skipped: nothing behind them was handled before.
@@ -20,52 +29,57 @@ impl Skips {
         if start >= end {
             return;
         }
-        if let Some(last) = self.0.last_mut().filter(|last| last.1 >= start) {
-            last.1 = last.1.max(end);
+        if let Some(last) = self.0.last_mut().filter(|last| last.end >= start) {
+            last.end = last.end.max(end);
             return;
         }
         if self.0.len() >= RANGES_MAX {
-            let between = |index: &usize| self.0[index + 1].0 - self.0[*index].1;
+            let between = |index: &usize| self.0[index + 1].start - self.0[*index].end;
             let closest = (0..self.0.len() - 1).min_by_key(between).unwrap_or(0);
-            self.0[closest].1 = self.0[closest + 1].1;
-            self.0.remove(closest + 1);
+            let joined = self.0.remove(closest + 1);
+            self.0[closest] = Skip { end: joined.end, is_joined: true, ..self.0[closest] };
         }
-        self.0.push((start, end));
+        self.0.push(Skip { start, end, is_joined: false });
     }
 
     /// The first skipped number beyond `last`.
     pub(super) fn first_beyond(&self, last: SequenceNumber) -> Option<SequenceNumber> {
-        self.0.last().filter(|range| range.1 > last.next())?;
-        self.0.iter().find(|range| range.1 > last.next()).map(|range| range.0.max(last.next()))
+        self.reaching_beyond(last).map(|skip| skip.start.max(last.next()))
     }
 
     /// Where the first range begins that reaches beyond `last`.
     pub(super) fn start_of_beyond(&self, last: SequenceNumber) -> Option<SequenceNumber> {
-        self.0.last().filter(|range| range.1 > last.next())?;
-        self.0.iter().find(|range| range.1 > last.next()).map(|range| range.0)
+        self.reaching_beyond(last).map(|skip| skip.start)
+    }
+
+    fn reaching_beyond(&self, last: SequenceNumber) -> Option<&Skip> {
+        self.0.last().filter(|skip| skip.end > last.next())?;
+        self.0.iter().find(|skip| skip.end > last.next())
     }
 
     /// Whether `sequence` was skipped.
     pub(super) fn contains(&self, sequence: SequenceNumber) -> bool {
-        let place = self.0.partition_point(|range| range.1 <= sequence);
-        self.0.get(place).is_some_and(|range| range.0 <= sequence)
+        let place = self.0.partition_point(|skip| skip.end <= sequence);
+        self.0.get(place).is_some_and(|skip| skip.start <= sequence)
     }
 
     /// Whether all numbers from `start` to below `end` were skipped.
     pub(super) fn cover(&self, start: SequenceNumber, end: SequenceNumber) -> bool {
-        self.0.iter().any(|range| range.0 <= start && range.1 >= end)
+        self.0.iter().any(|skip| skip.start <= start && skip.end >= end)
     }
 
     /// Takes the last range back if it ends at `next` and has `sequence` in it; returns where it began.
     pub(super) fn take_last(&mut self, sequence: SequenceNumber, next: SequenceNumber) -> Option<SequenceNumber> {
-        let found = |range: &mut Range| range.1 == next && range.0 <= sequence && sequence < range.1;
-        self.0.pop_if(found).map(|range| range.0)
+        let found = |skip: &mut Skip| skip.end == next && skip.start <= sequence && sequence < skip.end;
+        self.0.pop_if(found).map(|skip| skip.start)
     }
 
-    /// Removes the ranges that reach beyond `last`.
-    pub(super) fn take_beyond(&mut self, last: SequenceNumber) -> Vec<Range> {
-        let first = self.0.partition_point(|range| range.1 <= last.next());
-        self.0.split_off(first)
+    /// Removes the ranges that reach to `first` or beyond. Returns them, without those of which some was delivered, where the writer has
+    /// got so far as they reach: up to `last`.
+    pub(super) fn take_from(&mut self, first: SequenceNumber, last: SequenceNumber) -> Vec<Range> {
+        let place = self.0.partition_point(|skip| skip.end <= first);
+        let removed = self.0.split_off(place).into_iter();
+        removed.filter(|skip| !skip.is_joined || skip.end > last.next()).map(|skip| (skip.start, skip.end)).collect()
     }
 }
 
@@ -77,19 +91,23 @@ mod tests {
         SequenceNumber(number)
     }
 
+    fn ranges(skips: &Skips) -> Vec<(i64, i64)> {
+        skips.0.iter().map(|skip| (skip.start.0, skip.end.0)).collect()
+    }
+
     #[test]
     fn what_reaches_beyond_the_last_number_is_found_and_taken() {
         let mut skips = Skips::default();
         for (start, end) in [(5, 7), (7, 9), (20, 20), (30, 1 << 40), (i64::MAX - 5, i64::MAX)] {
             skips.record(number(start), number(end));
         }
-        assert_eq!(skips.0, [(5, 9), (30, 1 << 40), (i64::MAX - 5, i64::MAX)].map(|(a, b)| (number(a), number(b))));
+        assert_eq!(ranges(&skips), [(5, 9), (30, 1 << 40), (i64::MAX - 5, i64::MAX)]);
         for (last, first, start) in [(3, Some(5), Some(5)), (7, Some(8), Some(5)), (8, Some(30), Some(30))] {
             assert_eq!(skips.first_beyond(number(last)), first.map(number), "beyond {last}");
             assert_eq!(skips.start_of_beyond(number(last)), start.map(number), "beyond {last}");
         }
         assert_eq!(skips.first_beyond(number(i64::MAX - 1)), None);
-        assert_eq!(skips.take_beyond(number(100)).len(), 2);
+        assert_eq!(skips.take_from(number(101), number(100)).len(), 2);
         assert_eq!(skips.first_beyond(number(8)), None);
     }
 
@@ -101,6 +119,7 @@ mod tests {
         }
         assert_eq!(skips.0.len(), RANGES_MAX);
         assert_eq!(skips.start_of_beyond(number(1)), Some(number(100)));
-        assert!(skips.0.is_sorted() && skips.0.last().expect("some").1 == number(10_095));
+        let kept = ranges(&skips);
+        assert!(kept.is_sorted() && kept.last().expect("some").1 == 10_095);
     }
 }

@@ -89,6 +89,7 @@ fn other_side() {
             let writer = participant.create_writer(&topic, qos).unwrap();
             (0..5).for_each(|x| _ = writer.write(&Shape::new("RED", x)).unwrap());
             drop(writer);
+            println!("dropped");
             wait_to_be_killed();
         }
         ("stream", first) => {
@@ -126,7 +127,9 @@ fn stream(participant: &DomainParticipant, name: &str, history: History, first: 
 fn a_reader_gets_the_history_of_a_writer_that_was_dropped() {
     let (domain, name) = (domain(), unique("transient"));
     let place = Place::new("transient");
-    let _other = Other(command("transient", domain, &name, &place.0).spawn().unwrap());
+    let mut other = Other(command("transient", domain, &name, &place.0).spawn().unwrap());
+    let mut lines = BufReader::new(other.0.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().contains("dropped")), "the other side ended by itself");
     let participant = participant(domain);
     let topic = participant.create_topic::<Shape>(&name);
     let reader = participant.create_reader(&topic, late(Durability::Transient)).unwrap();

@@ -67,6 +67,16 @@ fn describe(submessage: &Submessage<'_>) -> String {
             list(&mut line, nack.state.iter().map(i64::from));
             line
         }
+        Submessage::Lost(lost) => {
+            let mut line = format!("LOST {}", route(lost.reader, lost.writer));
+            list(&mut line, lost.numbers.iter().map(|number| number.0));
+            line
+        }
+        Submessage::LostFrag(lost) => {
+            let mut line = format!("LOST_FRAG {} {}", route(lost.reader, lost.writer), lost.sequence);
+            list(&mut line, lost.state.iter().map(i64::from));
+            line + if lost.rest { " and the rest" } else { "" }
+        }
         Submessage::Gap(gap) => {
             let mut line = format!("GAP {} {}..<{}", route(gap.writer, gap.reader), gap.start, gap.list.base());
             list(&mut line, gap.list.iter().map(|number| number.0));

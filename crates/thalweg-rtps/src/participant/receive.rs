@@ -162,6 +162,20 @@ impl Participant {
                 let reader = Guid::new(context.source, nack.reader);
                 self.tell_writer(nack.writer, reader, now, |writer| writer.handle_nack_frag(now, reader, &nack));
             }
+            Submessage::Lost(lost) => {
+                let reader = Guid::new(context.source, lost.reader);
+                self.tell_writer(lost.writer, reader, now, |writer| {
+                    writer.handle_lost(now, reader, &lost.numbers);
+                    WriterOutcome::default()
+                });
+            }
+            Submessage::LostFrag(lost) => {
+                let reader = Guid::new(context.source, lost.reader);
+                self.tell_writer(lost.writer, reader, now, |writer| {
+                    writer.handle_lost_frag(now, reader, &lost);
+                    WriterOutcome::default()
+                });
+            }
             // Answers go to announced addresses only.
             Submessage::InfoReply { .. } | Submessage::InfoReplyIp4 { .. } => {}
             Submessage::Pad | Submessage::Unknown { .. } => {}

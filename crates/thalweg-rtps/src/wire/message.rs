@@ -8,7 +8,7 @@ use super::parameters::ParameterList;
 use super::write::{DATA_HEAD_LEN, HEADER_LEN};
 use super::{
     AckNack, Content, Data, DataFrag, Endianness, FragmentSet, Gap, GroupInfo, Header, Heartbeat, HeartbeatFrag,
-    LocatorList, MAGIC, NackFrag, SequenceSet, Submessage, WireError, flag, id,
+    LocatorList, Lost, LostFrag, MAGIC, NackFrag, SequenceSet, Submessage, WireError, flag, id,
 };
 use crate::time::Timestamp;
 use crate::types::{EntityId, Locator, ProtocolVersion, SequenceNumber, VendorId};
@@ -44,7 +44,7 @@ impl<'a> Message<'a> {
     /// The submessages in order. After an error the iteration ends: the rest of the message is not to be trusted
     /// (RTPS 2.5 §8.3.4.1).
     pub fn submessages(&self) -> Submessages<'a> {
-        Submessages { bytes: self.bytes, position: HEADER_LEN }
+        Submessages { bytes: self.bytes, position: HEADER_LEN, vendor: self.header.vendor }
     }
 }
 
@@ -64,6 +64,7 @@ pub fn count_samples(bytes: &[u8]) -> u64 {
 pub struct Submessages<'a> {
     bytes: &'a [u8],
     position: usize,
+    vendor: VendorId,
 }
 
 impl<'a> Iterator for Submessages<'a> {
@@ -113,7 +114,7 @@ impl<'a> Submessages<'a> {
     fn next_of_any_kind(&mut self) -> Option<Result<Submessage<'a>, WireError>> {
         let parsed = self.frame().and_then(|frame| {
             self.position = frame.end;
-            frame.parse()
+            frame.parse(self.vendor)
         });
         if parsed.is_err() {
             self.position = self.bytes.len();
@@ -161,7 +162,7 @@ impl<'a> Frame<'a> {
         self.flags & flag != 0
     }
 
-    fn parse(mut self) -> Result<Submessage<'a>, WireError> {
+    fn parse(mut self, vendor: VendorId) -> Result<Submessage<'a>, WireError> {
         Ok(match self.id {
             id::PAD => Submessage::Pad,
             id::DATA => Submessage::Data(self.data()?),
@@ -171,6 +172,8 @@ impl<'a> Frame<'a> {
             id::ACKNACK => Submessage::AckNack(self.acknack()?),
             id::NACK_FRAG => Submessage::NackFrag(self.nack_frag()?),
             id::GAP => Submessage::Gap(self.gap()?),
+            id::LOST if vendor == VendorId::THALWEG => Submessage::Lost(self.lost()?),
+            id::LOST_FRAG if vendor == VendorId::THALWEG => Submessage::LostFrag(self.lost_frag()?),
             id::DATA_BATCH => {
                 let has_inline_qos = self.has(flag::INLINE_QOS);
                 Submessage::DataBatch(DataBatch::parse(self.cursor, has_inline_qos, self.end)?)
@@ -318,6 +321,22 @@ impl<'a> Frame<'a> {
         let state = FragmentSet::parse(&mut self.cursor)?;
         let count = self.cursor.u32("nack count")?;
         Ok(NackFrag { reader, writer, sequence, state, count })
+    }
+
+    fn lost(mut self) -> Result<Lost, WireError> {
+        let reader = self.cursor.entity_id("reader id")?;
+        let writer = self.cursor.entity_id("writer id")?;
+        let numbers = SequenceSet::parse(&mut self.cursor)?;
+        Ok(Lost { reader, writer, numbers })
+    }
+
+    fn lost_frag(mut self) -> Result<LostFrag, WireError> {
+        let reader = self.cursor.entity_id("reader id")?;
+        let writer = self.cursor.entity_id("writer id")?;
+        let sequence = self.cursor.positive_sequence_number()?;
+        let state = FragmentSet::parse(&mut self.cursor)?;
+        let fragment_size = self.cursor.u16("fragment size")?;
+        Ok(LostFrag { reader, writer, sequence, fragment_size, state, rest: self.has(flag::REST) })
     }
 
     fn gap(mut self) -> Result<Gap, WireError> {

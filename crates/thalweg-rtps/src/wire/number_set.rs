@@ -113,6 +113,9 @@ impl SequenceSet {
         self.base
     }
 
+    /// Numbers that a set can hold.
+    pub(crate) const NUMBERS_MAX: i64 = BITS_MAX as i64;
+
     /// Width of the window that travels (`numBits`), 0 to 256.
     pub fn bits(&self) -> u32 {
         self.bitmap.bits
@@ -168,6 +171,9 @@ pub struct FragmentSet {
 }
 
 impl FragmentSet {
+    /// Numbers that a set can hold.
+    pub(crate) const NUMBERS_MAX: u32 = BITS_MAX;
+
     /// The empty set whose window starts at fragment `base`.
     pub fn new(base: u32) -> FragmentSet {
         FragmentSet { base, bitmap: Bitmap::default() }

@@ -37,6 +37,10 @@ pub enum Submessage<'a> {
     AckNack(AckNack),
     /// Which fragments of a sample a reader misses.
     NackFrag(NackFrag),
+    /// Samples that a reader goes without.
+    Lost(Lost),
+    /// Fragments of a sample that a reader goes without.
+    LostFrag(LostFrag),
     /// Numbers that will never come.
     Gap(Gap),
     /// Several samples of one writer.
@@ -219,6 +223,35 @@ pub struct NackFrag {
     pub state: FragmentSet,
     /// Grows with each new one of this reader.
     pub count: u32,
+}
+
+/// Samples of which nothing has come, and which the writer does not have any more. Thalweg's own: it asks for nothing, acknowledges nothing,
+/// and is sent to Thalweg's writers only, ahead of the ACKNACK that passes over these numbers. Each is told once, in ascending order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lost {
+    /// The reader it comes from.
+    pub reader: EntityId,
+    /// The writer it is for.
+    pub writer: EntityId,
+    /// Their numbers; the base means nothing.
+    pub numbers: SequenceSet,
+}
+
+/// Fragments that have not come of a sample of which others did, and which the writer does not have any more; otherwise as [`Lost`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LostFrag {
+    /// The reader it comes from.
+    pub reader: EntityId,
+    /// The writer it is for.
+    pub writer: EntityId,
+    /// Number of the sample, at least 1.
+    pub sequence: SequenceNumber,
+    /// Bytes of its fragments, as the reader counts them.
+    pub fragment_size: u16,
+    /// The members have not come.
+    pub state: FragmentSet,
+    /// Neither has anything beyond the last member.
+    pub rest: bool,
 }
 
 /// Numbers that will never come: all from `start` to below the base of `list`, and `list`'s members.

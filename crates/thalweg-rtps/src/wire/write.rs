@@ -4,7 +4,10 @@
 
 use super::batch::{AckNackBatch, HeartbeatBatch};
 use super::message::{DATA_FRAG_TO_INLINE_QOS, DATA_TO_INLINE_QOS, SUBMESSAGE_HEADER_LEN};
-use super::{AckNack, Gap, GroupInfo, Heartbeat, HeartbeatFrag, MAGIC, NackFrag, SequenceSet, flag, id};
+use super::{
+    AckNack, FragmentSet, Gap, GroupInfo, Heartbeat, HeartbeatFrag, Lost, LostFrag, MAGIC, NackFrag, SequenceSet, flag,
+    id,
+};
 use crate::time::Timestamp;
 use crate::types::{EntityId, GuidPrefix, ProtocolVersion, SequenceNumber, VendorId};
 
@@ -292,17 +295,40 @@ pub fn batch_sample(out: &mut Vec<u8>, timestamp: Timestamp, data_len: usize) {
 
 /// Appends a NACK_FRAG; at most [`NACK_FRAG_MAX_LEN`] bytes.
 pub fn nack_frag(out: &mut Vec<u8>, nack: &NackFrag) {
-    let words = nack.state.words();
-    let length = NACK_FRAG_MIN_LEN - SUBMESSAGE_HEADER_LEN + 4 * words.len();
-    Fields::<{ NACK_FRAG_MIN_LEN - COUNT_LEN }>::new()
-        .bytes(submessage_header(id::NACK_FRAG, 0, length))
-        .entities(nack.reader, nack.writer)
-        .number(nack.sequence)
-        .u32(nack.state.base())
-        .u32(nack.state.bits())
+    fragments(out, (id::NACK_FRAG, 0, COUNT_LEN), (nack.reader, nack.writer), nack.sequence, &nack.state);
+    u32(out, nack.count);
+}
+
+/// Appends a LOST_FRAG; at most [`NACK_FRAG_MAX_LEN`] bytes.
+pub fn lost_frag(out: &mut Vec<u8>, lost: &LostFrag) {
+    let flags = if lost.rest { flag::REST } else { 0 };
+    fragments(out, (id::LOST_FRAG, flags, COUNT_LEN), (lost.reader, lost.writer), lost.sequence, &lost.state);
+    u32(out, lost.fragment_size.into());
+}
+
+/// Appends a submessage about fragments of a sample up to what is behind their set, so many bytes.
+fn fragments(
+    out: &mut Vec<u8>,
+    (id, flags, behind): (u8, u8, usize),
+    (reader, writer): (EntityId, EntityId),
+    sequence: SequenceNumber,
+    state: &FragmentSet,
+) {
+    const HEAD_LEN: usize = NACK_FRAG_MIN_LEN - COUNT_LEN;
+    let words = state.words();
+    Fields::<HEAD_LEN>::new()
+        .bytes(submessage_header(id, flags, HEAD_LEN - SUBMESSAGE_HEADER_LEN + 4 * words.len() + behind))
+        .entities(reader, writer)
+        .number(sequence)
+        .u32(state.base())
+        .u32(state.bits())
         .append(out);
     words.iter().for_each(|word| u32(out, *word));
-    u32(out, nack.count);
+}
+
+/// Appends a LOST; less than [`ACKNACK_MAX_LEN`] bytes.
+pub fn lost(out: &mut Vec<u8>, lost: &Lost) {
+    numbers(out, (id::LOST, 0, 0), (lost.reader, lost.writer), &lost.numbers);
 }
 
 /// Appends a GAP; [`GAP_MIN_LEN`] to [`GAP_MAX_LEN`] bytes.
@@ -323,19 +349,30 @@ fn acknowledgement(
     out: &mut Vec<u8>,
     id: u8,
     flags: u8,
-    (reader, writer): (EntityId, EntityId),
+    entities: (EntityId, EntityId),
     state: &SequenceSet,
     count: u32,
 ) {
+    numbers(out, (id, flags, COUNT_LEN), entities, state);
+    u32(out, count);
+}
+
+/// Appends a submessage about numbers up to what is behind their set, so many bytes.
+fn numbers(
+    out: &mut Vec<u8>,
+    (id, flags, behind): (u8, u8, usize),
+    (reader, writer): (EntityId, EntityId),
+    state: &SequenceSet,
+) {
+    const HEAD_LEN: usize = ACKNACK_MIN_LEN - COUNT_LEN;
     let words = state.words();
-    Fields::<{ ACKNACK_MIN_LEN - COUNT_LEN }>::new()
-        .bytes(submessage_header(id, flags, ACKNACK_MIN_LEN - SUBMESSAGE_HEADER_LEN + 4 * words.len()))
+    Fields::<HEAD_LEN>::new()
+        .bytes(submessage_header(id, flags, HEAD_LEN - SUBMESSAGE_HEADER_LEN + 4 * words.len() + behind))
         .entities(reader, writer)
         .number(state.base())
         .u32(state.bits())
         .append(out);
     words.iter().for_each(|word| u32(out, *word));
-    u32(out, count);
 }
 
 /// Length 0 means "to the end of the message", the only way to tell a length above 16 bits (RTPS 2.5 §9.4.5.1.3).

@@ -186,7 +186,9 @@ impl Writer {
         let was_active = proxy.active;
         if progressed {
             proxy.acknowledged = acknowledged;
-            proxy.active = true;
+            if !std::mem::replace(&mut proxy.active, true) {
+                proxy.forgone.pass_over(unsent);
+            }
             proxy.note_progress();
             proxy.repairs.forget_below(answer.base);
         }

@@ -1,14 +1,16 @@
 //! Laws of how answers are judged: what counts as lost, and when a path is slowed down for it.
 
+use super::flow::Position;
 use super::tests::{
-    START, acknowledge, ask_for_pack, drain, impatient_writer, locator, matched_reader, patient_writer, reader,
-    run_until_given_up, send, write,
+    START, acknowledge, ask_for_pack, collecting, drain, impatient_writer, locator, matched_reader, patient_writer,
+    reader, run_until_given_up, send, write, write_stamped,
 };
+use super::transmission::Place;
 use super::*;
 use crate::qos::{History, Transmission};
 use crate::time::INFINITE;
 use crate::types::{EntityId, GuidPrefix, Keyed, Locator};
-use crate::wire::{FragmentSet, NackFrag};
+use crate::wire::{FragmentSet, LostFrag, NackFrag, SequenceSet};
 
 const SAMPLE_BYTES: usize = 26_000;
 const FRAGMENTS: u64 = 20;
@@ -89,6 +91,102 @@ fn small_samples_behind_large_ones_are_lost_as_the_datagram_that_they_shared() {
     acknowledge(&mut writer, after(20), 1, SequenceNumber(3), &all);
     let lost = lost_memory(&writer);
     assert!((congestion::DATAGRAM / 2..=2 * congestion::DATAGRAM).contains(&lost), "{lost}");
+}
+
+/// A writer that has two large samples, of which the second takes the place of the first, with what `leaves` before that was written.
+fn overwriting_writer(mut leaves: impl FnMut(&mut Writer)) -> Writer {
+    let mut writer = collecting(Method::Immediate, History::KeepLast(1));
+    writer.unmatch_reader(reader(1));
+    writer.match_reader(START, MatchedReader { receive_buffer_bytes: Some(4 << 20), ..matched_reader(1) });
+    acknowledge(&mut writer, START, 1, SequenceNumber(1), &[]);
+    writer.judge_path(START, reader(1));
+    for _ in 0..2 {
+        write_stamped(&mut writer, START, SAMPLE_BYTES);
+        leaves(&mut writer);
+    }
+    drain(&mut writer, START);
+    assert_eq!((writer.history.first(), writer.outgoing.place), (SequenceNumber(2), Place::before(SequenceNumber(3))));
+    writer
+}
+
+fn tell_lost(writer: &mut Writer, numbers: &[i64]) -> u64 {
+    let mut set = SequenceSet::new(SequenceNumber(numbers[0]));
+    numbers.iter().for_each(|number| assert!(set.insert(SequenceNumber(*number))));
+    writer.handle_lost(after(10), reader(1), &set);
+    lost(writer)
+}
+
+fn tell_lost_fragments(writer: &mut Writer, numbers: std::ops::RangeInclusive<u32>, rest: bool) -> u64 {
+    let mut state = FragmentSet::new(*numbers.start());
+    numbers.for_each(|number| assert!(state.insert(number)));
+    let (reader_id, writer_id) = (reader(1).entity, writer.guid.entity);
+    let fragment_size = writer.history.get(SequenceNumber(2)).and_then(|sample| sample.fragment_bytes).expect("cut");
+    let told =
+        LostFrag { reader: reader_id, writer: writer_id, sequence: SequenceNumber(1), fragment_size, state, rest };
+    writer.handle_lost_frag(after(10), reader(1), &told);
+    lost(writer)
+}
+
+#[test]
+fn what_is_lost_and_overwritten_counts_once_it_is_told_and_once() {
+    let sent = || overwriting_writer(|writer| _ = drain(writer, START));
+    let mut writer = sent();
+    assert_eq!(tell_lost(&mut writer, &[1]), FRAGMENTS);
+    assert_eq!(tell_lost(&mut writer, &[1]), FRAGMENTS, "the network repeats datagrams");
+    assert_eq!(tell_lost(&mut writer, &[2]), FRAGMENTS, "the writer has that one");
+    assert_eq!(tell_lost(&mut writer, &[3, 200]), FRAGMENTS, "nobody has lost what was never written");
+    let mut writer = sent();
+    assert_eq!(tell_lost_fragments(&mut writer, 3..=8, false), 6);
+    assert_eq!(tell_lost_fragments(&mut writer, 3..=9, false), 6);
+    let mut writer = sent();
+    assert_eq!(tell_lost_fragments(&mut writer, 3..=8, true), FRAGMENTS - 2);
+    assert_eq!(tell_lost_fragments(&mut writer, 9..=10, true), FRAGMENTS - 2, "those are among the rest");
+    let behind = FRAGMENTS as u32 + 1;
+    assert_eq!(tell_lost_fragments(&mut sent(), behind..=behind + 9, true), 0, "there were no more");
+}
+
+#[test]
+fn a_reader_that_was_given_up_has_lost_nothing_of_what_was_sent_meanwhile() {
+    let mut writer = overwriting_writer(|writer| _ = drain(writer, START));
+    writer.readers.get_mut(reader(1)).expect("matched").active = false;
+    assert_eq!(tell_lost(&mut writer, &[1]), 0);
+    acknowledge(&mut writer, after(5), 1, SequenceNumber(2), &[]);
+    assert!(writer.readers.get(reader(1)).is_some_and(|proxy| proxy.active));
+    assert_eq!(tell_lost(&mut writer, &[1]), 0);
+}
+
+#[test]
+fn what_was_asked_for_before_it_was_overwritten_counts_once() {
+    let mut asks = true;
+    let mut writer = overwriting_writer(|writer| {
+        drain(writer, START);
+        if std::mem::take(&mut asks) {
+            ask_for_fragments(writer, after(5), 1, 3..=8);
+        }
+    });
+    assert_eq!(tell_lost_fragments(&mut writer, 5..=10, false), 8);
+}
+
+#[test]
+fn what_was_overwritten_before_it_left_is_not_lost() {
+    let mut writer = overwriting_writer(|_| ());
+    assert_eq!(tell_lost(&mut writer, &[1]), 0);
+}
+
+#[test]
+fn what_left_before_a_reader_came_or_before_its_path_was_slowed_down_is_not_lost_on_it() {
+    let mut writer = overwriting_writer(|writer| {
+        drain(writer, START);
+        if writer.outgoing.place.sample == SequenceNumber(2) {
+            writer.unmatch_reader(reader(1));
+            writer.match_reader(START, MatchedReader { receive_buffer_bytes: Some(4 << 20), ..matched_reader(1) });
+        }
+    });
+    assert_eq!(tell_lost(&mut writer, &[1]), 0);
+    let mut writer = overwriting_writer(|writer| _ = drain(writer, START));
+    writer.readers.get_mut(reader(1)).expect("matched").slowed_at =
+        Position { sample: SequenceNumber(0), fragments: 4 };
+    assert_eq!(tell_lost(&mut writer, &[1]), FRAGMENTS - 4);
 }
 
 /// What a reader has lost for which the first of some packs did not come.

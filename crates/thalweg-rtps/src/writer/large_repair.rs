@@ -122,6 +122,17 @@ impl LargeRepair {
         lost
     }
 
+    /// Whether it tells of a loss that is not known yet that a fragment of a sample which is gone has not come. It may still come where
+    /// it was sent again lately.
+    pub(super) fn loses(&mut self, now: Instant, number: u32, suppression: Duration, counts: bool) -> bool {
+        self.lately.age(now, suppression);
+        self.beside.age(now, suppression);
+        match self.beside.contains(number) {
+            true => self.count_first_loss(number, counts),
+            false => !self.lately.contains(number) && self.count_loss(number, counts),
+        }
+    }
+
     fn was_sent_lately(&self, now: Instant, suppression: Duration) -> bool {
         self.sent_at.is_some_and(|at| now.since(at) < suppression)
     }

@@ -35,6 +35,7 @@ mod large_repair;
 mod lasting;
 mod lateness;
 mod loss;
+mod lost;
 pub mod neighbourhood;
 mod observed;
 mod outgoing;

@@ -1,6 +1,7 @@
 //! Where first transmission stands, and the token of the thread that sends.
 
 use super::allowance::Asynchronous;
+use super::lost::{NeverSent, SentLarge};
 use super::transmission::Place;
 use crate::qos::Method;
 use crate::types::SequenceNumber;
@@ -9,6 +10,8 @@ use crate::types::SequenceNumber;
 #[derive(Debug)]
 pub(super) struct Outgoing {
     pub place: Place,
+    pub sent_large: SentLarge,
+    pub never_sent: NeverSent,
     /// The newest samples left as a DATA_BATCH.
     pub batched: bool,
     token: Token,
@@ -30,6 +33,8 @@ impl Outgoing {
     pub(super) fn new(first: SequenceNumber, method: &Method) -> Outgoing {
         Outgoing {
             place: Place::before(first),
+            sent_large: SentLarge::default(),
+            never_sent: NeverSent::default(),
             batched: false,
             token: Token::Free,
             scratch: Vec::new(),

@@ -8,6 +8,7 @@ use super::congestion::{Answered, Change, Congestion, DATAGRAM};
 use super::flow::Position;
 use super::group_reception::GroupReception;
 use super::loss::Loss;
+use super::lost::ToldLost;
 use super::repairs::Repairs;
 use crate::count::CountFilter;
 use crate::qos::ReaderQos;
@@ -170,6 +171,8 @@ pub(super) struct ReaderProxy {
     pub group: GroupReception,
     /// What it has told since its path was last judged.
     pub heard: Option<Answered>,
+    /// It has told up to here what it goes without.
+    pub forgone: ToldLost,
     acknack_counts: CountFilter,
     nack_frag_counts: CountFilter,
 }
@@ -207,6 +210,7 @@ impl ReaderProxy {
             repairs: Repairs::default(),
             group: GroupReception::default(),
             heard: None,
+            forgone: ToldLost::default(),
             acknack_counts: CountFilter::default(),
             nack_frag_counts: CountFilter::default(),
         }

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use super::charges::Charges;
+use super::flow::Position;
 use super::large_repair::{Cut, LargeRepair};
-use super::loss::LostFragments;
+use super::loss::{Loss, LostFragments};
 use super::requests::Requests;
 use crate::time::Instant;
 use crate::types::SequenceNumber;
@@ -95,6 +96,32 @@ impl Repairs {
     ) -> LostFragments {
         let none = LostFragments::of(cut.fragment_bytes);
         self.large_of(sequence, cut).map_or(none, |large| large.request(now, wanted, suppression, counts))
+    }
+
+    /// These fragments of a sample that is gone, of which those of `cut` left, have not arrived. Returns the losses that tells of: those
+    /// beyond `excused`, and not those that were lost when they were asked for before, in fragments of whatever size.
+    pub(super) fn lose_gone(
+        &mut self,
+        now: Instant,
+        sequence: SequenceNumber,
+        cut: Cut,
+        numbers: impl Iterator<Item = u32>,
+        suppression: Duration,
+        excused: Position,
+    ) -> Loss {
+        let counts = |fragments| Position { sample: sequence.previous(), fragments } > excused;
+        let known = self.large.binary_search_by_key(&sequence, |large| large.sequence).ok();
+        let mut known = known.map(|index| &mut self.large[index]);
+        if known.as_ref().is_some_and(|large| large.cut.fragment_bytes != cut.fragment_bytes) {
+            return Loss::default();
+        }
+        let is_lost = |number: &u32| match &mut known {
+            Some(large) => large.loses(now, *number, suppression, counts(*number)),
+            None => counts(*number),
+        };
+        let mut lost = LostFragments::of(cut.fragment_bytes);
+        numbers.filter(is_lost).for_each(|number| lost.note(number));
+        lost.loss()
     }
 
     /// All of a sample cut into `cut` is asked for, and no part of it has arrived. Returns the losses that tells of: the fragments

@@ -5,6 +5,8 @@ use std::time::Duration;
 use super::WriterCounters;
 use super::charges::kernel_cost;
 use super::flow::{Flow, Position};
+use super::large_repair::Cut;
+use super::lost::{NeverSent, SentLarge};
 use super::pack::{
     Packer, Pair, batch_bytes, fragment_datagram_bytes, fragments_of, push_batch, push_fragment, push_sample,
     sample_bytes,
@@ -82,6 +84,8 @@ pub(super) struct Transmission<'a> {
     pub counters: &'a mut WriterCounters,
     pub scratch: &'a mut Vec<u8>,
     pub batched: &'a mut bool,
+    /// Which large samples leave, and what does not leave; `None` where they have left before.
+    pub record: Option<(&'a mut SentLarge, &'a mut NeverSent)>,
     pub charge: Charge<'a>,
     /// Time between two samples.
     pub period: Option<Duration>,
@@ -107,7 +111,7 @@ impl Transmission<'_> {
             if held > place.sample {
                 let counts = place.fragment > 0 && !matches!(self.charge, Charge::Nothing);
                 self.counters.abandoned += u64::from(counts);
-                packer.gap(self.pair.reader, place.sample, held);
+                self.pass_over(packer, place.sample, held);
                 *place = Place::before(held);
             }
             let Some(sample) = sample else { break };
@@ -118,7 +122,13 @@ impl Transmission<'_> {
             let frame = sample.encapsulation.and_then(|_| history.frame_with(held));
             let collected = frame.as_ref().and(narrower).map(|_| collected_fragment_bytes());
             let sent = match (sample.fragment_bytes.or(collected).or(narrower), frame) {
-                (Some(bytes), _) => after(self.fragments(now, packer, &sample, bytes, place, end), held),
+                (Some(bytes), _) => {
+                    let progress = self.fragments(now, packer, &sample, bytes, place, end);
+                    if let Some((sent_large, _)) = &mut self.record {
+                        sent_large.note(held, Cut { fragment_bytes: bytes, fragments: place.fragment });
+                    }
+                    after(progress, held)
+                }
                 (None, Some(at)) if self.form == Form::Batch && at.first == held && at.frame.len() > 1 => {
                     self.batch(packer, &at).unwrap_or_else(|| self.one_by_one(packer, &at, held, end))
                 }
@@ -147,7 +157,7 @@ impl Transmission<'_> {
         let mut next = from;
         for sample in at.samples(from, !self.conflates).take_while(|sample| sample.sequence < end.sample) {
             if sample.sequence > next {
-                packer.gap(self.pair.reader, next, sample.sequence);
+                self.pass_over(packer, next, sample.sequence);
             }
             next = sample.sequence;
             let progress = self.whole(packer, &sample);
@@ -180,6 +190,14 @@ impl Transmission<'_> {
         self.counters.batches += 1;
         *self.batched = true;
         Some((Progress::Complete, next))
+    }
+
+    /// The numbers from `start` to below `end` are gone, and do not leave.
+    fn pass_over(&mut self, packer: &mut Packer<'_>, start: SequenceNumber, end: SequenceNumber) {
+        if let Some((_, never_sent)) = &mut self.record {
+            never_sent.note(start, end);
+        }
+        packer.gap(self.pair.reader, start, end);
     }
 
     /// Sends one sample as a DATA.

@@ -209,6 +209,7 @@ impl Writer {
             counters: &mut self.counters,
             scratch: &mut self.outgoing.scratch,
             batched: &mut self.outgoing.batched,
+            record: Some((&mut self.outgoing.sent_large, &mut self.outgoing.never_sent)),
             charge: if awaited { Charge::Nothing } else { Charge::Unacknowledged },
             period: self.collection.write_interval(),
         };
@@ -238,6 +239,7 @@ impl Writer {
             counters: &mut self.counters,
             scratch: &mut self.outgoing.scratch,
             batched: &mut self.outgoing.batched,
+            record: None,
             charge: Charge::Nothing,
             period: None,
         };

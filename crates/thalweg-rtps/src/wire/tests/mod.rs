@@ -106,6 +106,13 @@ fn tell(text: &mut String, submessage: &Submessage<'_>) {
             write!(text, "ACKNACK {state:?} #{count} {reader}>{writer}").unwrap();
             text.push_str(if *is_final { " final" } else { "" });
         }
+        Submessage::Lost(Lost { reader, writer, numbers }) => {
+            write!(text, "LOST {numbers:?} {reader}>{writer}").unwrap();
+        }
+        Submessage::LostFrag(LostFrag { reader, writer, sequence, fragment_size, state, rest }) => {
+            write!(text, "LOST_FRAG {sequence} {state:?} of {fragment_size} {reader}>{writer}").unwrap();
+            text.push_str(if *rest { " and the rest" } else { "" });
+        }
         Submessage::NackFrag(NackFrag { reader, writer, sequence, state, count }) => {
             write!(text, "NACK_FRAG {sequence} {state:?} #{count} {reader}>{writer}").unwrap();
         }

@@ -33,7 +33,7 @@ fn random_plain(rng: &mut Rng) -> Submessage<'static> {
     let (reader, writer) = (EntityId((rng.next_u64() as u32).to_le_bytes()), WRITER);
     let (sequence, count) = (random_number(rng), rng.next_u64() as u32);
     let flag = rng.chance(0.5);
-    match rng.below(10) {
+    match rng.below(12) {
         7 => {
             let last = sequence + (rng.below(1 << 20) as i64 - 1);
             let heartbeat =
@@ -48,6 +48,11 @@ fn random_plain(rng: &mut Rng) -> Submessage<'static> {
                 Heartbeat { reader, writer, first: sequence, last, count, is_final: flag, liveliness: rng.chance(0.5) };
             let info = GroupInfo { current: random_number(rng), first: random_number(rng), last: random_number(rng) };
             Submessage::GroupHeartbeat(heartbeat, info)
+        }
+        10 => Submessage::Lost(Lost { reader, writer, numbers: random_set(rng) }),
+        11 => {
+            let (fragment_size, state) = (rng.below(1 << 16) as u16, random_fragments(rng));
+            Submessage::LostFrag(LostFrag { reader, writer, sequence, fragment_size, state, rest: flag })
         }
         8 => Submessage::AckNackBatch(AckNackBatch { reader, writer, state: random_set(rng), count, is_final: flag }),
         0 => {
@@ -71,6 +76,8 @@ fn write_plain(out: &mut Vec<u8>, submessage: &Submessage<'_>) {
         Submessage::HeartbeatFrag(heartbeat) => write::heartbeat_frag(out, heartbeat),
         Submessage::AckNack(acknack) => write::acknack(out, acknack),
         Submessage::NackFrag(nack) => write::nack_frag(out, nack),
+        Submessage::Lost(lost) => write::lost(out, lost),
+        Submessage::LostFrag(lost) => write::lost_frag(out, lost),
         Submessage::Gap(gap) => write::gap(out, gap),
         Submessage::HeartbeatBatch(batch) => write::heartbeat_batch(out, batch),
         Submessage::AckNackBatch(acknack) => write::acknack_batch(out, acknack),
@@ -86,9 +93,9 @@ fn longest(submessage: &Submessage<'_>) -> usize {
         Submessage::Heartbeat(_) => write::HEARTBEAT_LEN,
         Submessage::GroupHeartbeat(..) => write::GROUP_HEARTBEAT_LEN,
         Submessage::HeartbeatFrag(_) => write::HEARTBEAT_FRAG_LEN,
-        Submessage::AckNack(_) | Submessage::AckNackBatch(_) => write::ACKNACK_MAX_LEN,
+        Submessage::AckNack(_) | Submessage::AckNackBatch(_) | Submessage::Lost(_) => write::ACKNACK_MAX_LEN,
         Submessage::HeartbeatBatch(_) => write::HEARTBEAT_BATCH_LEN,
-        Submessage::NackFrag(_) => write::NACK_FRAG_MAX_LEN,
+        Submessage::NackFrag(_) | Submessage::LostFrag(_) => write::NACK_FRAG_MAX_LEN,
         Submessage::Gap(_) => write::GAP_MAX_LEN,
         Submessage::InfoTimestamp(_) => write::INFO_TS_LEN,
         _ => write::INFO_DST_LEN,
@@ -108,6 +115,18 @@ fn plain_submessages_come_back_and_keep_to_their_announced_length() {
         assert!(bytes.len().is_multiple_of(4));
         assert!(bytes.len() <= write::HEADER_LEN + sent.iter().map(longest).sum::<usize>());
     }
+}
+
+/// Other vendors' numbers for what is not in the standard mean something else: RTI's 0x80 is a checksum.
+#[test]
+fn what_is_thalwegs_own_is_read_in_its_messages_only() {
+    let (reader, writer) = (EntityId([0, 0, 1, 7]), EntityId([0, 0, 1, 2]));
+    let mut bytes =
+        message(|out| write::lost(out, &Lost { reader, writer, numbers: SequenceSet::new(SequenceNumber(1)) }));
+    let first = |bytes: &[u8]| format!("{:?}", Message::parse(bytes).unwrap().submessages().next());
+    assert!(first(&bytes).contains("Lost"));
+    bytes[6..8].copy_from_slice(&VendorId::CYCLONE.0);
+    assert!(first(&bytes).contains("Unknown"), "{}", first(&bytes));
 }
 
 #[test]

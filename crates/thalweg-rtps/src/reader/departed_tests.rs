@@ -73,7 +73,7 @@ fn what_is_gone_meanwhile_is_lost() {
     let mut session = reliable();
     session.data(&[1, 2, 3]).heartbeat(1, 3).check("samples 4:", &[1, 2, 3]);
     lose_and_find(&mut session, matched_writer());
-    session.heartbeat(8, 9).check("samples 8:8,9", &[]);
+    session.heartbeat(8, 9).check("lost 4,5,6,7; samples 8:8,9", &[]);
     assert_eq!(lost(&session), 4);
     session.data(&[8, 9]).check("", &[8, 9]);
 }
@@ -91,7 +91,9 @@ fn what_a_writer_passes_over_that_had_lost_its_reader_is_lost() {
             gap(&mut session, 1, 8);
             session.heartbeat(8, 9);
         }
-        session.data(&[8, 9]).heartbeat(8, 9).check("samples 10:", &[8, 9]);
+        // The writer knows that it did not send them to a reader that it had lost.
+        let told = if both { "" } else { "lost 4,5,6,7; " };
+        session.data(&[8, 9]).heartbeat(8, 9).check(&format!("{told}samples 10:"), &[8, 9]);
         assert_eq!(lost(&session), 4, "both sides: {both}");
     }
     // Samples that a history of limited depth replaced are no losses, whatever number the GAP over them begins with.

@@ -272,6 +272,7 @@ impl WriterProxy {
     fn retreat(&mut self, first: SequenceNumber, last: SequenceNumber) {
         if self.window.retreat(first, last) {
             self.batches = Batches::unknown();
+            self.forgone.settled = self.forgone.settled.min(self.window.next().previous());
             if self.skipped_history {
                 self.window.mark_irrelevant(SequenceNumber::FIRST, last.next());
             }

@@ -67,7 +67,7 @@ fn a_jump_is_a_question_first_and_counts_once_it_is_confirmed() {
     assert_eq!(session.answer_after(NOW), "samples 4:", "asked, and nothing else");
     session.heartbeat(101, 120);
     assert_eq!(session.reader.losses().total(), 97);
-    assert!(session.answer_after(LATER).starts_with("samples 101:101,102"));
+    assert!(session.answer_after(LATER).contains("samples 101:101,102"));
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn a_question_whose_answer_is_lost_or_not_heard_is_asked_again() {
     assert_eq!(session.answer_after(LATER), "samples 4:");
     session.heartbeat(100, 120);
     assert_eq!(session.reader.losses().total(), 96);
-    assert!(session.answer_after(LATER).starts_with("samples 100:100,101"));
+    assert!(session.answer_after(LATER).contains("samples 100:100,101"));
 }
 
 #[test]

@@ -19,6 +19,7 @@ mod doubt;
 mod doubt_tests;
 mod explanation;
 mod footprint;
+mod forgone;
 #[cfg(test)]
 mod fragment_tests;
 mod group_inbox;

@@ -275,10 +275,28 @@ impl Reassembly {
         Some(set)
     }
 
+    /// The fragments of a sample that have not arrived from number `from` on (1-based), as LOST_FRAG tells them: 256 at most from the first
+    /// on. Where nothing beyond those has, they end with the first one behind all that has. `None` where all up to there have arrived.
+    pub(super) fn holes(&self, sequence: SequenceNumber, from: u32) -> Option<Holes> {
+        let unfinished = &self.unfinished[self.position(sequence).ok()?];
+        let end = unfinished.highest.saturating_add(1).min(unfinished.total);
+        let state = self.missing(sequence, from, Some(end))?;
+        let rest = unfinished.highest < unfinished.total && end - state.base() < FragmentSet::NUMBERS_MAX;
+        Some(Holes { state, rest, fragment_size: unfinished.fragment_size })
+    }
+
     /// The first fragment (1-based) of a sample that has not arrived.
     pub(super) fn first_missing(&self, sequence: SequenceNumber) -> Option<u32> {
         self.position(sequence).ok().map(|index| self.unfinished[index].first_missing + 1)
     }
+}
+
+/// Fragments of a sample that did not arrive, whether none beyond them did, and their size.
+#[derive(Debug)]
+pub(super) struct Holes {
+    pub state: FragmentSet,
+    pub rest: bool,
+    pub fragment_size: u16,
 }
 
 /// Samples of like sizes share recycled buffers: cut to each one's size, they would have to be cleared again for a larger one.

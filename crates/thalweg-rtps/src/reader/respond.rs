@@ -65,6 +65,7 @@ impl Reader {
         }
         let proxy = &mut self.writers[index];
         proxy.contacted = true;
+        proxy.note_gone(heartbeat.first);
         let ask_at = proxy.anchor(now, heartbeat);
         proxy.doubt.note_told(heartbeat.first);
         if let Some(end) = proxy.passed_over_until(heartbeat.last) {
@@ -170,6 +171,7 @@ impl WriterProxy {
         // Missing samples may be gone if a jump is true, which is asked first.
         let is_doubtful = believed < self.window.next() || of_jump;
         let asks_back = asks_back || is_doubtful || self.reassembly.is_any_stuck(now);
+        self.tell_of_forgone(reader, is_doubtful, outbox);
         let is_final = |missing: &SequenceSet| self.contacted && missing.is_empty() && !asks_back;
         // Fragments are asked for by number: naming their batch would have all of it repeated. So are the others while the next sample
         // waits for room: batches do not tell which of their samples are here.
@@ -188,6 +190,9 @@ impl WriterProxy {
             write::acknack(outbox.buffer(), &AckNack { reader: reader_id, writer: writer_id, state, count, is_final });
         }
         self.ask_for_fragments(reader, outbox);
+        if still_missing && !is_doubtful {
+            self.note_asked_for(by_number);
+        }
         self.asked(now, still_missing && !of_jump);
         if still_missing && of_jump {
             self.answer_at(now + self.repeat_period());

@@ -134,6 +134,10 @@ impl Session {
                         self.acknack_count = acknack.count;
                         said.push(format!("samples {}", set(&acknack.state)));
                     }
+                    Submessage::Lost(lost) => {
+                        let numbers: Vec<String> = lost.numbers.iter().map(|number| number.0.to_string()).collect();
+                        said.push(format!("lost {}", numbers.join(",")));
+                    }
                     Submessage::AckNackBatch(acknack) => {
                         assert_eq!((acknack.reader, acknack.writer), (READER.entity, WRITER.entity));
                         assert_eq!(acknack.is_final, acknack.state.is_empty());

@@ -144,6 +144,12 @@ impl Window {
         }
     }
 
+    /// The numbers that it may hold from `start` on, which may lie before it.
+    pub(super) fn numbers_from(&self, start: SequenceNumber) -> impl Iterator<Item = SequenceNumber> + use<> {
+        let start = start.max(self.next);
+        (0..self.bounds.0).map(move |offset| start + offset)
+    }
+
     pub(super) fn is_new(&self, sequence: SequenceNumber) -> bool {
         sequence >= self.next && !self.settled.contains(sequence) && (self.done.is_empty() || !self.is_done(sequence))
     }

@@ -8,6 +8,7 @@ use super::batches::Batches;
 use super::budget::ReassemblyBudget;
 use super::departed::LeftOff;
 use super::doubt::{Doubt, QUESTION_REPEAT};
+use super::forgone::Forgone;
 use super::reassembly::Reassembly;
 use super::window::{NUMBERS_MAX, Window};
 use super::{REPEAT_MAX, REPEAT_MIN};
@@ -17,7 +18,7 @@ use crate::qos::{Durability, WriterQos};
 use crate::round_trip::RoundTrip;
 use crate::time::{EpochOffset, INFINITE, Instant};
 use crate::types::{Guid, HistoryIdentity, Locator, SequenceNumber, VendorId};
-use crate::wire::{DataFrag, Gap, Heartbeat};
+use crate::wire::{DataFrag, Gap, Heartbeat, SequenceSet};
 
 /// A writer that discovery matched with a reader, with the addresses that reach it.
 #[derive(Clone, Debug)]
@@ -66,6 +67,7 @@ pub(super) struct WriterProxy {
     pub batches: Batches,
     pub reassembly: Reassembly,
     pub requests: Requests,
+    pub forgone: Forgone,
     pub doubt: Doubt,
     /// Highest number known to exist.
     pub announced: SequenceNumber,
@@ -163,6 +165,7 @@ impl WriterProxy {
             heartbeat_frag_counts: CountFilter::default(),
             announced_fragments: None,
             doubt: Doubt::default(),
+            forgone: Forgone::default(),
             skip_history,
             skipped_history: false,
             contacted: false,
@@ -246,7 +249,7 @@ impl WriterProxy {
         self.window = window(first);
         self.batches = Batches::new();
         self.reassembly.retain(|_| false);
-        self.doubt = Doubt::default();
+        (self.doubt, self.forgone) = (Doubt::default(), Forgone::default());
         (self.announced, self.announced_by_heartbeat, self.announced_fragments) = (first.previous(), None, None);
         self.heartbeat_frag_counts = CountFilter::default();
         (self.skipped_history, self.asked_for_first, self.rejected_up_to) = (false, false, SequenceNumber::ZERO);
@@ -322,12 +325,6 @@ impl WriterProxy {
 
     pub(super) fn wants_fragments(&self, sequence: SequenceNumber) -> bool {
         self.window.is_new(sequence)
-    }
-
-    /// Forgets parts of samples that need none: delivered, irrelevant or lost meanwhile, or here as a whole and waiting for room.
-    #[inline]
-    pub(super) fn forget_settled_parts(&mut self) {
-        self.reassembly.retain(|sequence| self.window.is_new(sequence));
     }
 
     /// Unfinished best-effort samples beyond the newest few are lost; returns how many.
@@ -443,6 +440,12 @@ impl WriterProxy {
                 let same = asked.next == self.window.next() && asked.announced == self.announced;
                 same && now.since(asked.last) < self.round_trip()
             })
+    }
+
+    /// What an answer could name of all that is known to be missing was asked for, by number or in batches.
+    pub(super) fn note_asked_for(&mut self, by_number: bool) {
+        let furthest = if by_number { self.window.next() + (SequenceSet::NUMBERS_MAX - 1) } else { self.announced };
+        self.forgone.settled = self.forgone.settled.max(self.announced.min(furthest));
     }
 
     /// A request left at `now`; the next one is due when it stays without effect.

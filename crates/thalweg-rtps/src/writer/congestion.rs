@@ -359,6 +359,7 @@ impl Congestion {
             sent,
             lost: self.round.lost,
             known,
+            arrived,
             share: (self.round.lost.cost * 1_000 / known).min(950),
             delay,
             latest: self.round.latest.saturating_sub(base),
@@ -428,7 +429,10 @@ impl Congestion {
                     self.phase = Phase::Paced(Box::new(observed.start_pacing(now, rate, self.path.base())));
                     return Change::Slower;
                 }
-                *window = (*window * 2).min(observed.window.max(WINDOW_START));
+                // A round can be over because of the time that it took.
+                if observed.arrived > 0 {
+                    *window = (*window * 2).min(observed.window.max(WINDOW_START));
+                }
                 self.background.loss = (self.background.loss * 7 + observed.share.min(BACKGROUND_MAX)) / 8;
                 Change::Other
             }

@@ -106,6 +106,22 @@ fn samples_outside_of_a_set_that_is_dropped_keep_their_order() {
     }
 }
 
+/// Large samples of KEEP_LAST writers replaced each other, and counted as arrived where they were lost.
+#[test]
+fn what_is_lost_and_overwritten_slows_its_writer_down() {
+    for seed in [5_200_000_010_246, 5_500_000_000_906, 6_000_000_010_116, 6_250_000_000_858] {
+        World::new(seed).run().check_all();
+    }
+}
+
+/// Windows doubled every 20 ms although nothing had been answered yet.
+#[test]
+fn a_window_opens_once_something_has_arrived() {
+    for seed in [2_000_491_016_750, 6_210_000_000_765] {
+        World::new(seed).run().check_all();
+    }
+}
+
 /// A queue of 976 KiB in front of 2 Mbit/s hands out an intruder's datagrams for four seconds after the last one was sent.
 #[test]
 fn answers_to_an_intruder_whose_datagrams_still_arrive_are_no_noise() {

@@ -291,11 +291,14 @@ impl Reassembly {
     }
 }
 
-/// Fragments of a sample that did not arrive, whether none beyond them did, and their size.
+/// Fragments of a sample that did not arrive.
 #[derive(Debug)]
 pub(super) struct Holes {
+    /// 256 at most.
     pub state: FragmentSet,
+    /// Beyond the last of those, none arrived.
     pub rest: bool,
+    /// In bytes, as this reader counts.
     pub fragment_size: u16,
 }
 

@@ -128,7 +128,7 @@ fn tell_lost_fragments(writer: &mut Writer, numbers: std::ops::RangeInclusive<u3
 }
 
 #[test]
-fn what_is_lost_and_overwritten_counts_once_it_is_told_and_once() {
+fn what_is_lost_and_overwritten_counts_when_it_is_told_and_only_once() {
     let sent = || overwriting_writer(|writer| _ = drain(writer, START));
     let mut writer = sent();
     assert_eq!(tell_lost(&mut writer, &[1]), FRAGMENTS);

@@ -22,8 +22,9 @@ const RUN_MIN: u64 = 8 * DATAGRAM;
 #[cfg_attr(test, derive(Default))]
 pub(super) struct Observed {
     pub sent: u64,
-    /// Of how much it became known whether it arrived, and that it did.
+    /// Of how much it became known whether it arrived.
     pub known: u64,
+    /// How much became known to have arrived, repairs included.
     pub arrived: u64,
     pub lost: Loss,
     /// The lost part in thousandths.

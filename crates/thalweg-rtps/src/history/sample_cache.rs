@@ -216,11 +216,11 @@ impl SampleCache {
     }
 
     /// Learns that `writer` is gone: it unregisters all its instances. Each that was alive and has no other writer
-    /// becomes `NOT_ALIVE_NO_WRITERS` and gets a notice that tells it.
-    pub fn writer_lost(&mut self, writer: Guid, now: Instant) {
+    /// becomes `NOT_ALIVE_NO_WRITERS` and gets a notice that tells it. True when there is one.
+    pub fn writer_lost(&mut self, writer: Guid, now: Instant) -> bool {
         let written = |(_, slot): &(KeyHash, usize)| self.instances[*slot].is_written_by(writer);
         let slots: Vec<usize> = self.instances.iter_after(None).filter(written).map(|(_, slot)| slot).collect();
-        slots.into_iter().for_each(|slot| self.lose_writer_of(slot, writer, now));
+        slots.into_iter().fold(false, |any, slot| any | self.lose_writer_of(slot, writer, now))
     }
 
     /// As [`SampleCache::writer_lost`] for one instance: a value was inserted after its writer had gone.
@@ -230,7 +230,7 @@ impl SampleCache {
         }
     }
 
-    fn lose_writer_of(&mut self, slot: usize, writer: Guid, now: Instant) {
+    fn lose_writer_of(&mut self, slot: usize, writer: Guid, now: Instant) -> bool {
         let instance = &mut self.instances[slot];
         let is_news = instance.is_ended_by(ChangeKind::Unregister, writer);
         instance.handle_end(ChangeKind::Unregister, writer);
@@ -253,6 +253,7 @@ impl SampleCache {
         }
         self.note_state(now, slot);
         self.settle(slot);
+        is_news
     }
 
     /// Whether a sample of `instance` with `payload_bytes` would be stored now.

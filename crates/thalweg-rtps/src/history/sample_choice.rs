@@ -89,7 +89,11 @@ impl SampleCache {
             }
         }
         let count = into.len() - start;
+        let generation =
+            |info: &SampleInfo| info.disposed_generation_count.saturating_add(info.no_writers_generation_count);
+        let newest = into[start..].last().map_or(0, |taken| generation(&taken.info));
         for (place, taken) in into[start..].iter_mut().enumerate() {
+            taken.info.generation_rank = newest.saturating_sub(generation(&taken.info));
             taken.info.sample_rank = u32::try_from(count - 1 - place).unwrap_or(u32::MAX);
         }
         let instance = &mut self.instances[slot];

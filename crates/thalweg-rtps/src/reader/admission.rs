@@ -66,6 +66,8 @@ pub(super) struct Waiting {
     pub sample: CachedSample,
     /// Its writer has left since, or given the instance up.
     pub has_left: bool,
+    /// It has lost its liveliness since.
+    pub is_silent: bool,
 }
 
 impl Standing {
@@ -84,6 +86,13 @@ impl Standing {
     fn leave(&mut self, writer: Guid) {
         if let Some(waiting) = self.waiting.as_mut().filter(|waiting| waiting.sample.writer == writer) {
             waiting.has_left = true;
+        }
+    }
+
+    /// `writer` has lost its liveliness, or is alive again.
+    fn note_alive(&mut self, writer: Guid, is_alive: bool) {
+        if let Some(waiting) = self.waiting.as_mut().filter(|waiting| waiting.sample.writer == writer) {
+            waiting.is_silent = !is_alive;
         }
     }
 }
@@ -219,6 +228,7 @@ impl Admission {
         if let Some(rank) = self.rank_mut(writer) {
             rank.is_alive = false;
         }
+        self.instances.values_mut().for_each(|standing| standing.note_alive(writer, false));
     }
 
     /// A writer is alive again.
@@ -226,6 +236,7 @@ impl Admission {
         if let Some(rank) = self.rank_mut(writer) {
             rank.is_alive = true;
         }
+        self.instances.values_mut().for_each(|standing| standing.note_alive(writer, true));
     }
 
     fn rank_mut(&mut self, writer: Guid) -> Option<&mut Rank> {
@@ -306,7 +317,7 @@ impl Admission {
         }
         if verdict == Verdict::Wait {
             let standing = self.instances.entry(sample.instance).or_default();
-            standing.waiting = Some(Waiting { sample, has_left: false });
+            standing.waiting = Some(Waiting { sample, has_left: false, is_silent: false });
         }
     }
 

@@ -280,6 +280,62 @@ fn a_reliable_reader_ends_with_the_last_value() {
 }
 
 #[test]
+fn what_waits_of_a_writer_that_is_not_alive_brings_no_instance_back() {
+    let limited = || reader_of(|qos| qos.resource_limits.max_samples = Some(1));
+    for (name, mut stage) in [("for its time", separated(Reliability::RELIABLE)), ("for room", limited())] {
+        (0..2).for_each(|_| stage.write(1, 7));
+        stage.reader.writer_not_alive(stage.now, guid(1));
+        let ended = Some(InstanceState::NotAliveNoWriters);
+        assert_eq!((stage.state(7), stage.taken()), (ended, vec![(1, 1)]), "{name}");
+        stage.now += SPAN;
+        stage.reader.handle_timeout(stage.now);
+        assert_eq!((stage.state(7), stage.taken()), (ended, vec![(1, 2)]), "{name}");
+    }
+    let mut stage = separated(Reliability::RELIABLE);
+    (0..2).for_each(|_| stage.write(1, 7));
+    stage.reader.writer_not_alive(stage.now, guid(1));
+    stage.reader.writer_alive(guid(1));
+    stage.now += SPAN;
+    stage.reader.handle_timeout(stage.now);
+    assert_eq!(stage.state(7), Some(InstanceState::Alive), "it has shown a sign of life since");
+    let mut stage = separated(Reliability::RELIABLE);
+    (0..2).for_each(|_| stage.write(1, 7));
+    stage.put(1, 7, ChangeKind::Unregister, None);
+    stage.reader.writer_not_alive(stage.now, guid(1));
+    stage.reader.writer_alive(guid(1));
+    stage.now += SPAN;
+    stage.reader.handle_timeout(stage.now);
+    assert_eq!(stage.state(7), Some(InstanceState::NotAliveNoWriters), "it has given the instance up");
+}
+
+#[test]
+fn what_waits_for_room_and_then_for_its_time_brings_no_instance_back() {
+    let mut stage = reader_of(|qos| {
+        qos.resource_limits.max_samples = Some(1);
+        qos.timing = ReaderTiming { minimum_separation: SPAN, ..ReaderTiming::default() };
+    });
+    stage.write(2, 9);
+    (0..2).for_each(|_| stage.write(1, 7));
+    stage.reader.writer_not_alive(stage.now, guid(1));
+    assert_eq!(stage.taken(), [(2, 1)]);
+    assert_eq!(stage.taken(), [(1, 1)]);
+    stage.now += SPAN;
+    stage.reader.handle_timeout(stage.now);
+    assert_eq!(stage.state(7), Some(InstanceState::NotAliveNoWriters));
+    assert_eq!(stage.taken(), [(1, 2)]);
+}
+
+#[test]
+fn the_end_of_a_writer_is_news_where_it_takes_the_place_of_a_value() {
+    let mut stage = reader_of(|qos| {
+        (qos.history, qos.resource_limits.max_samples_per_instance) = (History::KeepLast(1), Some(1));
+    });
+    stage.write(1, 7);
+    assert!(stage.reader.writer_not_alive(stage.now, guid(1)).data_available);
+    assert!(!stage.reader.writer_not_alive(stage.now, guid(1)).data_available, "it is told once");
+}
+
+#[test]
 fn the_end_of_an_instance_is_told_at_once_and_overtakes_nothing() {
     let mut stage = separated(Reliability::RELIABLE);
     (0..2).for_each(|_| stage.write(1, 7));

@@ -68,12 +68,11 @@ impl Handover {
 
     /// The instances of a writer lose it. True when there is something to take that there was not before.
     pub(super) fn lose_writer(&mut self, now: Instant, writer: Guid) -> bool {
-        let before = self.cache.len();
-        self.cache.writer_lost(writer, now);
+        let has_news = self.cache.writer_lost(writer, now);
         if let Some(admission) = &mut self.admission {
             admission.forget_ended(&self.cache);
         }
-        self.cache.len() > before
+        has_news
     }
 
     /// The writer of a sample that was handed over late had left before: its instance loses it at once.
@@ -91,19 +90,19 @@ impl Handover {
         };
         let deadline_missed = admission.check_deadlines(now);
         let mut data_available = false;
-        while let Some(Waiting { sample, has_left }) = admission.poll_waiting(now) {
+        while let Some(Waiting { sample, has_left, is_silent }) = admission.poll_waiting(now) {
             let head = Head::of(&sample);
             if sample.expires <= now {
                 self.expired += 1;
             } else if let Some(reason) = head.refusal(&self.cache, sample.payload.len()) {
                 self.shortfall.reject(reason, head.instance);
-                admission.keep_overdue(now, Waiting { sample, has_left });
+                admission.keep_overdue(now, Waiting { sample, has_left, is_silent });
                 self.is_stalled = true;
             } else {
                 self.received += 1;
                 insert(&mut self.cache, self.reader, sample);
                 admission.note_admitted(now, &head, &self.cache);
-                if has_left {
+                if has_left || is_silent {
                     admission.let_go(now, &head, &mut self.cache);
                 }
                 data_available = true;
@@ -127,7 +126,7 @@ impl Handover {
                 }
                 break;
             }
-            let Some(Waiting { sample, has_left }) = admission.take_overdue(next) else { continue };
+            let Some(Waiting { sample, has_left, is_silent }) = admission.take_overdue(next) else { continue };
             if is_over {
                 self.expired += 1;
                 continue;
@@ -135,7 +134,7 @@ impl Handover {
             self.received += 1;
             insert(&mut self.cache, self.reader, sample);
             admission.note_admitted(now, &head, &self.cache);
-            if has_left {
+            if has_left || is_silent {
                 admission.let_go(now, &head, &mut self.cache);
             }
             has_delivered = true;
@@ -399,6 +398,15 @@ impl Handover {
             insert(&mut self.cache, self.reader, CachedSample { change: kind, ..sample });
             if let Some(admission) = &mut self.admission {
                 admission.note_admitted(now, &head, &self.cache);
+            }
+        }
+        // What waited for room, or waits for its time now, is no sign of life.
+        if !writer.is_alive {
+            if let Some(admission) = &mut self.admission {
+                admission.disregard(writer.matched.guid);
+            }
+            if delivered > 0 && writer.window.ready().is_none() {
+                self.lose_writer(now, writer.matched.guid);
             }
         }
         writer.forget_settled_parts();

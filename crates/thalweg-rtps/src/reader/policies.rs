@@ -136,7 +136,7 @@ impl Reader {
         for sample in share.samples {
             let head = Head::of(&sample);
             data_available |= self.handover.present(now, sample);
-            if self.writers.place(head.writer).is_none() {
+            if self.writers.place(head.writer).is_none_or(|index| !self.writers[index].is_alive) {
                 self.handover.let_go(now, &head);
             }
         }
@@ -175,6 +175,7 @@ impl Reader {
         if let Some(admission) = &mut self.handover.admission {
             admission.disregard(guid);
         }
+        self.note_alive(guid, false);
         ReaderOutcome { data_available: self.handover.lose_writer(now, guid), ..ReaderOutcome::default() }
     }
 
@@ -182,6 +183,13 @@ impl Reader {
     pub fn writer_alive(&mut self, guid: Guid) {
         if let Some(admission) = &mut self.handover.admission {
             admission.regard(guid);
+        }
+        self.note_alive(guid, true);
+    }
+
+    fn note_alive(&mut self, writer: Guid, is_alive: bool) {
+        if let Some(index) = self.writers.place(writer) {
+            self.writers[index].is_alive = is_alive;
         }
     }
 }

@@ -63,6 +63,8 @@ const REORDER_MIN: Duration = Duration::from_micros(200);
 #[derive(Debug)]
 pub(super) struct WriterProxy {
     pub matched: MatchedWriter,
+    /// It has not lost its liveliness.
+    pub is_alive: bool,
     pub window: Window,
     pub batches: Batches,
     pub reassembly: Reassembly,
@@ -156,6 +158,7 @@ impl WriterProxy {
                 since_gap: 0,
             },
             matched,
+            is_alive: true,
             window,
             batches: Batches::new(),
             reassembly: Reassembly::new(budget, holder),

@@ -1,6 +1,6 @@
 //! Laws of LIFESPAN, DEADLINE and LIVELINESS at the writer.
 
-use super::tests::{START, join, matched_reader, reader, send};
+use super::tests::{START, acknowledge, join, matched_reader, reader, send};
 use super::*;
 use crate::assertion::ManualAssertion;
 use crate::qos::{History, Liveliness, LivelinessKind, Method, ReaderQos, Transmission};
@@ -197,4 +197,40 @@ fn a_sign_that_the_participant_awaits_wakes_it_and_others_do_not() {
     assert!(!writer.handle_timeout(awaited_at + MILLI).liveliness_lost);
     assert_eq!(writer.poll_timeout(), Some(awaited_at + MILLI + SPAN), "only the lease is left");
     assert!(writer.handle_timeout(awaited_at + MILLI + SPAN).liveliness_lost);
+}
+
+/// Readers hear nothing of what is not sent to them: the liveliness of a writer that goes on writing ended for them.
+#[test]
+fn samples_that_no_reader_wants_assert_by_topic_as_others_do() {
+    let lease = Liveliness { kind: LivelinessKind::ManualByTopic, lease: SPAN };
+    let mut writer = writer_with(|qos| qos.liveliness = lease);
+    join(&mut writer, START, 1);
+    write(&mut writer, START, 1);
+    send(&mut writer, START);
+    acknowledge(&mut writer, START, 1, SequenceNumber(2), &[]);
+    send(&mut writer, START);
+    let mut signs = Vec::new();
+    for millis in (10..=200).step_by(10) {
+        let now = START + MILLI * millis;
+        let passed = writer.pass_over_unwanted(now, KeyHash([1; 16]), &[reader(1)]).expect("nobody wants it");
+        if !send(&mut writer, now).is_empty() {
+            assert_eq!(passed.arm, Some(now));
+            signs.push(millis);
+        }
+    }
+    assert_eq!(signs, [40, 80, 120, 160, 200]);
+}
+
+#[test]
+fn a_writer_whose_history_goes_on_is_alive_at_first() {
+    let lease = Liveliness { kind: LivelinessKind::ManualByTopic, lease: SPAN };
+    let mut writer = writer_with(|qos| qos.liveliness = lease);
+    join(&mut writer, START, 1);
+    assert!(writer.handle_timeout(START + SPAN).liveliness_lost);
+    let born = START + SPAN * 3;
+    writer.begin_promises(born, &ManualAssertion::default());
+    assert!(writer.wants_to_send(born), "its readers are told");
+    assert!(!writer.handle_timeout(born + SPAN / 2).liveliness_lost);
+    assert!(writer.handle_timeout(born + SPAN).liveliness_lost);
+    assert_eq!(writer.liveliness_lost(), 2);
 }

@@ -32,6 +32,8 @@ struct Assertions {
     kind: LivelinessKind,
     lease: Duration,
     last: Instant,
+    /// When something left that tells readers so.
+    told: Instant,
     /// Of all writers of the participant whose liveliness is asserted together.
     shared: ManualAssertion,
     is_lost: bool,
@@ -43,6 +45,9 @@ struct Assertions {
     /// Readers are to be told by a HEARTBEAT.
     is_owed: bool,
 }
+
+/// How often within a lease readers are told that a writer is alive whose samples they do not want.
+const SIGNS_IN_LEASE: u32 = 3;
 
 /// Ends of lives of samples that are gone which are tolerated beside twice the samples that are held.
 const ENDS_SPARE: usize = 64;
@@ -57,6 +62,7 @@ impl Promises {
                 kind: qos.liveliness.kind,
                 lease: qos.liveliness.lease,
                 last: Instant::ZERO,
+                told: Instant::ZERO,
                 shared: ManualAssertion::default(),
                 is_lost: false,
                 look_again_at: Instant::NEVER,
@@ -80,7 +86,7 @@ impl Promises {
         }
     }
 
-    /// A change was written.
+    /// A change was written; number zero stands for one that is not sent.
     pub(super) fn note_written(
         &mut self,
         now: Instant,
@@ -100,6 +106,10 @@ impl Promises {
         }
         if let Some(liveliness) = &mut self.liveliness {
             liveliness.assert(now);
+            match sequence {
+                SequenceNumber::ZERO => liveliness.tell_of_unsent(now),
+                _ => liveliness.told = now,
+            }
         }
     }
 
@@ -176,6 +186,13 @@ impl Assertions {
         }
     }
 
+    /// A sample counts as written but does not leave: by topic, nothing tells readers of the assertion unless a HEARTBEAT does.
+    fn tell_of_unsent(&mut self, now: Instant) {
+        if self.kind == LivelinessKind::ManualByTopic && now.since(self.told) >= self.lease / SIGNS_IN_LEASE {
+            (self.is_owed, self.told) = (true, now);
+        }
+    }
+
     fn next_due(&self) -> Instant {
         let lease_end = self.lease_end();
         self.wake_at.map_or(lease_end, |at| at.min(lease_end))
@@ -212,6 +229,9 @@ impl Writer {
     pub(crate) fn begin_promises(&mut self, now: Instant, shared: &ManualAssertion) {
         if let Some(liveliness) = self.promises.as_mut().and_then(|promises| promises.liveliness.as_mut()) {
             (liveliness.last, liveliness.shared) = (now, shared.clone());
+            // Readers of one that was lost in an earlier life are told of the new one.
+            let was_lost = std::mem::take(&mut liveliness.is_lost);
+            liveliness.is_owed |= was_lost && liveliness.kind == LivelinessKind::ManualByTopic;
         }
     }
 
@@ -235,7 +255,7 @@ impl Writer {
         liveliness.assert(now);
         // The caller wakes it.
         liveliness.wake_at = None;
-        liveliness.is_owed = liveliness.kind == LivelinessKind::ManualByTopic;
+        (liveliness.is_owed, liveliness.told) = (liveliness.kind == LivelinessKind::ManualByTopic, now);
         !liveliness.is_owed
     }
 

@@ -126,7 +126,9 @@ impl Writer {
             self.counters.unwanted += 1;
             self.registered.note(instance, ChangeKind::Write);
             self.note_promised(now, (instance, ChangeKind::Write), SequenceNumber::ZERO);
-            Written { sequence: self.last(), arm: self.newly_armed() }
+            let owes_assertion = self.promises.as_ref().is_some_and(|promises| promises.owes_assertion());
+            let arm = self.newly_armed();
+            Written { sequence: self.last(), arm: if owes_assertion { Some(now) } else { arm } }
         })
     }
 

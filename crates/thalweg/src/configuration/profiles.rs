@@ -212,7 +212,7 @@ fn apply(key: &str, value: &Value, side: Side<'_>) -> Result<bool, String> {
 
 fn apply_to_writer(key: &str, value: &Value, qos: &mut WriterQos) -> Result<bool, String> {
     match key {
-        "reliability" => qos.reliability = reliability(value)?,
+        "reliability" => qos.reliability = of_kind(&qos.reliability, reliability(value)?),
         "max_blocking_time" => {
             let max_blocking_time = time(value)?;
             if qos.reliability.is_reliable() {
@@ -253,7 +253,7 @@ fn apply_to_writer(key: &str, value: &Value, qos: &mut WriterQos) -> Result<bool
         "representation" => qos.data_representation = representations(value)?,
         "partition" => qos.partition = texts(value)?,
         "autodispose" => qos.autodispose = flag(value)?,
-        "method" => qos.transmission.method = method(value)?,
+        "method" => qos.transmission.method = of_kind(&qos.transmission.method, method(value)?),
         "flow_controller" => {
             let flow_controller = text(value)?.to_owned();
             if matches!(qos.transmission.method, Method::Asynchronous { .. }) {
@@ -271,7 +271,7 @@ fn apply_to_writer(key: &str, value: &Value, qos: &mut WriterQos) -> Result<bool
 
 fn apply_to_reader(key: &str, value: &Value, qos: &mut ReaderQos) -> Result<bool, String> {
     match key {
-        "reliability" => qos.reliability = reliability(value)?,
+        "reliability" => qos.reliability = of_kind(&qos.reliability, reliability(value)?),
         "durability" => qos.durability = durability(value)?,
         "history" | "depth" => qos.history = history(key, value, qos.history)?,
         "max_samples" | "max_instances" | "max_samples_per_instance" => limit(key, value, &mut qos.resource_limits)?,
@@ -297,6 +297,11 @@ fn word<R: Clone>(value: &Value, words: &[(&str, R)]) -> Result<R, String> {
     let known = || words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
     let found = words.iter().find(|(word, _)| *word == given).map(|(_, meaning)| meaning.clone());
     found.ok_or_else(|| format!("{given:?} is no choice; allowed: {}", known()))
+}
+
+/// What a word names; if that is the kind which is set already, as it is set: the word says nothing of its times, limits and names.
+fn of_kind<P: Clone>(set: &P, named: P) -> P {
+    if std::mem::discriminant(set) == std::mem::discriminant(&named) { set.clone() } else { named }
 }
 
 fn reliability(value: &Value) -> Result<Reliability, String> {

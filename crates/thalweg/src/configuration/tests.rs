@@ -90,6 +90,22 @@ fn what_a_profile_does_not_name_stays_as_the_program_set_it() {
 }
 
 #[test]
+fn a_kind_that_the_program_has_set_stays_with_its_times_and_names() {
+    let text = |method: &str| {
+        format!(
+            "[profile.p]\nreliability = \"reliable\"\nmethod = \"{method}\"\n[[topic]]\nname = \"*\"\nprofile = \"p\""
+        )
+    };
+    let patient = Reliability::Reliable { max_blocking_time: Duration::from_secs(30) };
+    let mut own = WriterQos { reliability: patient, ..WriterQos::default() };
+    own.transmission.method = Method::asynchronous("slow");
+    assert_eq!(parse(&text("asynchronous")).writer_qos("t", &own), own);
+    let read = ReaderQos { reliability: patient, ..ReaderQos::default() };
+    assert_eq!(parse(&text("batch")).reader_qos("t", &read), read);
+    assert_eq!(parse(&text("batch")).writer_qos("t", &own).transmission.method, Method::batch());
+}
+
+#[test]
 fn a_mistake_is_told_with_file_line_and_the_nearest_key() {
     check_refused("domain = 1\ndomian = 2", "robot.toml:2:1: \"domian\" is unknown: did you mean \"domain\"?");
     check_refused("[network]\n\nmultcast = true", "robot.toml:3:1: \"multcast\" is unknown in [network]");

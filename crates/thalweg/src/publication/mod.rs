@@ -128,7 +128,7 @@ impl Publisher {
         topic: &Topic<T>,
         qos: WriterQos,
         options: WriterOptions,
-        listener: Option<(Delivery, Box<WriterStatusListener>)>,
+        mut listener: Option<(Delivery, Box<WriterStatusListener>)>,
     ) -> Result<DataWriter<T>, Error> {
         if let Some((delivery, _)) = &listener {
             self.runtime.state().start_listening(*delivery)?;
@@ -162,7 +162,8 @@ impl Publisher {
                 let policies = (qos, Arc::clone(&self.qos));
                 let cell = WriterCell::new(writer.map_err(refused)?, description, policies, store.cloned());
                 let cell = Arc::new(cell);
-                if let Some((delivery, listener)) = listener {
+                // Dropped behind the lock where nothing is created: it may own endpoints, whose end locks the participant.
+                if let Some((delivery, listener)) = listener.take() {
                     cell.status_listener().set(delivery, listener);
                 }
                 // Before the participant is unlocked, so that its first events already find the writer.

@@ -49,11 +49,14 @@ impl<T: SegmentType> SegmentWriter<T> {
             return Err(error.advise("use at least 1 byte and less than 4 GiB"));
         }
         let source = writer.guid().to_bytes();
-        let sending = Sending { next_transfer: 1, pool: PayloadPool::new(POOL_BYTES), serialized: Vec::new() };
+        // A history that outlives its writers has the same source in the life of the next one.
+        let next_transfer = writer.cell().writer().lock().last().0.unsigned_abs() + 1;
+        let sending = Sending { next_transfer, pool: PayloadPool::new(POOL_BYTES), serialized: Vec::new() };
         Ok(SegmentWriter { writer, segment_bytes, source, sending: Mutex::new(sending) })
     }
 
-    /// Writes a payload and returns its number, counted from 1. Several threads take turns, a payload each.
+    /// Writes a payload and returns its number, counted from 1, or from beyond the numbers that its [`DataWriter`] has used, in earlier lives
+    /// of its history too. Several threads take turns, a payload each.
     ///
     /// # Errors
     /// As [`DataWriter::write`], for the first segment that could not be written. Readers then drop the payload as soon as the next
@@ -105,7 +108,6 @@ impl<T: SegmentType> SegmentWriter<T> {
             return Err(error.advise("use larger segments"));
         };
         let transfer = sending.next_transfer;
-        sending.next_transfer += 1;
         let total_bytes = payload.len() as u64;
         let representation = self.writer.qos().representation();
         let instance = T::KEYED.then_some(KeyHash(self.source));
@@ -123,6 +125,8 @@ impl<T: SegmentType> SegmentWriter<T> {
                 Err(never) => match never {},
             };
             self.writer.write_payload(&segment, instance, None)?;
+            // No sooner: the numbers of a later life begin behind the samples of this one.
+            sending.next_transfer = transfer + 1;
         }
         Ok(transfer)
     }

@@ -153,6 +153,8 @@ impl Subscriber {
         let (endpoints, types) = (&self.runtime.state().endpoints, &self.runtime.state().types);
         let refused =
             |error| Error::qos("create_reader", topic.name(), error).noting(&configuration.note(topic.name()));
+        // Dropped behind the lock where nothing is created: they may own endpoints, whose end locks the participant.
+        let mut listeners = Some(listeners);
         let cell = self.runtime.command(|now, participant| {
             endpoints.check_type("create_reader", &description)?;
             types.register(&description);
@@ -161,7 +163,9 @@ impl Subscriber {
             let reader = participant.create_reader_in(now, config, publications, subscriber).map_err(refused)?;
             let policies = (qos, Some(Arc::clone(&self.qos)));
             let cell = Arc::new(ReaderCell::new(reader, description, policies));
-            listeners.set(&cell);
+            if let Some(listeners) = listeners.take() {
+                listeners.set(&cell);
+            }
             // Before the participant is unlocked, so that its first events already find the reader.
             endpoints.insert_reader(Arc::clone(&cell));
             Ok::<_, Error>(cell)

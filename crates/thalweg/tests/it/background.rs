@@ -5,7 +5,9 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use thalweg::flow_controller::{Amount, FlowControllerSettings};
-use thalweg::qos::{BACKGROUND, History, Method, ReaderQos, Reliability, ResourceLimits, Transmission, WriterQos};
+use thalweg::qos::{
+    BACKGROUND, Durability, History, Method, ReaderQos, Reliability, ResourceLimits, Transmission, WriterQos,
+};
 use thalweg::segment::{KeyedSegment, Segment, SegmentReader, SegmentWriter};
 use thalweg::{DataReader, Delivery, ErrorKind};
 
@@ -200,6 +202,25 @@ fn payloads_in_segments_of_several_writers_arrive_whole_and_in_order() {
         }
     });
     assert_eq!((reader.counters().incomplete, reader.unfinished_bytes()), (0, 0));
+}
+
+/// Readers took the payloads of its second life for those of the first, repeated.
+#[test]
+fn a_writer_whose_history_goes_on_sends_payloads_of_its_own() {
+    let participant = participant(domain());
+    let topic = participant.create_topic::<Segment>(&unique("segments again"));
+    let mut reader = SegmentReader::new(participant.create_reader(&topic, reliable_reader()).unwrap());
+    let mut numbers = Vec::new();
+    for life in 1..=3 {
+        let qos = WriterQos { durability: Durability::Transient, ..reliable_writer() };
+        let writer = SegmentWriter::new(participant.create_writer(&topic, qos).unwrap(), 1_000).unwrap();
+        writer.writer().wait_for_matched(1, PATIENCE).unwrap();
+        let number = writer.write(&bytes_of(2_500 + life)).unwrap();
+        let transfer = reader.wait(PATIENCE).expect("a payload");
+        assert_eq!((transfer.bytes.len(), transfer.number), (2_500 + life, number));
+        numbers.push(number);
+    }
+    assert_eq!(numbers, [1, 4, 7], "three segments each");
 }
 
 #[test]

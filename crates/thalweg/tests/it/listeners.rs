@@ -1,11 +1,12 @@
 //! Callbacks.
 
 use std::sync::mpsc;
+use std::time::Duration;
 
 use thalweg::conditions::{Condition, StatusKinds};
-use thalweg::qos::{ReaderQos, WriterQos};
+use thalweg::qos::{ReaderQos, ReaderTiming, WriterQos, WriterTiming};
 use thalweg::status::{LostReason, ParticipantStatus, ReaderStatus, WriterStatus};
-use thalweg::{DataReader, Delivery, DomainParticipant};
+use thalweg::{DataReader, Delivery, DomainParticipant, ErrorKind};
 
 use crate::fixture::*;
 
@@ -219,6 +220,27 @@ fn a_listener_at_creation_is_dropped_where_the_endpoint_cannot_be_created() {
     let nameless = participant.create_topic::<Count>("");
     assert!(participant.writer_builder(&nameless).on_status(Delivery::Thread, listener).create().is_err());
     assert_eq!(heard.recv_timeout(PATIENCE), Err(mpsc::RecvTimeoutError::Disconnected));
+}
+
+/// The end of an endpoint locks the participant, which is locked while another one is created.
+#[test]
+fn a_listener_that_owns_an_endpoint_is_dropped_where_another_one_cannot_be_created() {
+    let participant = participant(domain());
+    let topic = participant.create_topic::<Count>(&unique("owning"));
+    for delivery in [Delivery::Thread, Delivery::Inline] {
+        let create = || participant.create_writer(&topic, WriterQos::default()).unwrap();
+        let (owned, also_owned) = (create(), create());
+        let timing = ReaderTiming { deadline: Duration::ZERO, ..ReaderTiming::default() };
+        let forward = move |_: &DataReader<Count>| _ = owned.write(&Count { value: 1 }).unwrap();
+        let qos = ReaderQos { timing, ..ReaderQos::default() };
+        let refused = participant.reader_builder(&topic).qos(qos).on_data(delivery, forward).create();
+        assert_eq!(refused.err().map(|error| error.kind()), Some(ErrorKind::InconsistentPolicy));
+        let timing = WriterTiming { deadline: Duration::ZERO, ..WriterTiming::default() };
+        let report = move |_| _ = also_owned.write(&Count { value: 1 }).unwrap();
+        let qos = WriterQos { timing, ..WriterQos::default() };
+        let refused = participant.writer_builder(&topic).qos(qos).on_status(delivery, report).create();
+        assert_eq!(refused.err().map(|error| error.kind()), Some(ErrorKind::InconsistentPolicy));
+    }
 }
 
 #[test]

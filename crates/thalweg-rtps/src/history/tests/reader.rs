@@ -288,6 +288,27 @@ fn a_keyless_topic_is_one_instance() {
 }
 
 #[test]
+fn chosen_samples_have_the_ranks_that_others_have() {
+    for keyed in [Keyed::No, Keyed::Yes] {
+        let filled = || {
+            let mut cache = SampleCache::new(History::KeepAll, limits(0, 0, 0), keyed);
+            feed(&mut cache, "1a 1a");
+            cache.writer_lost(writer(b'1'), Instant::ZERO);
+            feed(&mut cache, "2a 2a 2Da 2a");
+            cache
+        };
+        let all = take(&mut filled(), &ReadFilter::ALL);
+        let mut cache = filled();
+        let numbers = (1..10).map(SequenceNumber).chain([SequenceNumber::UNKNOWN]);
+        let choice: Choice = numbers.flat_map(|number| [b'1', b'2'].map(|name| (writer(name), number))).collect();
+        let mut chosen = Vec::new();
+        cache.take_chosen(&choice, &mut chosen);
+        assert_eq!(show(&chosen), all);
+        assert!(all.contains(":62"), "generations differ: {all}");
+    }
+}
+
+#[test]
 fn a_sample_that_went_lets_go_of_its_buffer() {
     let buffer = Arc::new(vec![0; 100]);
     let mut cache = SampleCache::new(History::KeepLast(1), limits(0, 0, 0), Keyed::No);

@@ -7,7 +7,7 @@ use thalweg_base::time::Instant;
 use super::Peer;
 use super::peer::PeerHost;
 use super::secret::{EndpointSecret, TableState};
-use crate::message::MessageId;
+use crate::message::{MessageId, Token};
 
 /// Cost of an answer besides its bytes.
 const ENTRY_BYTES: usize = 128;
@@ -21,14 +21,15 @@ pub enum Answer {
     Sent(Vec<u8>),
 }
 
-/// A request: the peer and the message ID. It stays the same when the peer is forgotten and comes again.
+/// A request: the peer, the message ID and the token; a stranger who does not know the token cannot take the ID's place. It stays the same
+/// when the peer is forgotten and comes again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AnswerKey(u64);
 
 impl AnswerKey {
     /// The key of a message of the peer that this number stands for; see [`answer_seed`].
-    pub fn new(seed: u64, id: MessageId) -> AnswerKey {
-        AnswerKey(seed << 16 | u64::from(id.0))
+    pub fn new(secret: &EndpointSecret, seed: u64, id: MessageId, token: Token) -> AnswerKey {
+        AnswerKey(secret.hash((seed, id.0, token)))
     }
 }
 
@@ -220,7 +221,7 @@ mod tests {
         let mut answers = Answers::new(10 * (ENTRY_BYTES + 8), TableState::new(&EndpointSecret::new([3, 4])));
         let secret = EndpointSecret::new([3, 4]);
         let peer = Peer::from(([192, 0, 2, 1], 7));
-        let key = |number: u16| AnswerKey::new(answer_seed(&secret, peer), MessageId(number));
+        let key = |number: u16| AnswerKey::new(&secret, answer_seed(&secret, peer), MessageId(number), Token::EMPTY);
         let host = peer.host();
         let until = |ends: Instant| AnswerTimes { repeats_until: ends, ends };
         let mut early = 0;
@@ -258,7 +259,7 @@ mod tests {
         let host = |number: u32| Peer::from((std::net::Ipv4Addr::from_bits(number), 7)).host();
         let key = |number: u32| {
             let peer = Peer::from((std::net::Ipv4Addr::from_bits(number), 7));
-            AnswerKey::new(answer_seed(&secret, peer), MessageId(1))
+            AnswerKey::new(&secret, answer_seed(&secret, peer), MessageId(1), Token::EMPTY)
         };
         // As many forged addresses as there can be.
         for number in 0..2000 {

@@ -289,31 +289,40 @@ impl Endpoint {
         if outgoing.delivery == Confirmability::Confirmable && requests.in_flight >= self.config.nstart.max(1) {
             outgoing.stage = Stage::Waiting;
             requests.waiting.push_back(id);
-        } else {
-            self.send(now, id);
+        } else if let Err(error) = self.send(now, id) {
+            self.fail(now, id, error);
         }
     }
 
-    /// Sends as many of the waiting requests as may be under way.
+    /// Sends as many of the waiting requests as may be under way; those that cannot be sent fail, one after the other.
     pub(super) fn send_waiting(&mut self, now: Instant, place: u32) {
         let has_room = |state: &PeerState, nstart: u16| {
             state.requests().is_some_and(|requests| requests.in_flight < nstart.max(1))
         };
+        let mut failed = 0;
         while has_room(self.peers.get(place), self.config.nstart) {
-            let Some(id) = self.peers.get_mut(place).take_waiting() else { return };
+            let Some(id) = self.peers.get_mut(place).take_waiting() else { break };
             // One that was cancelled meanwhile is gone, and one that waited twice has left.
-            if self.client.requests.get(id).is_some_and(|outgoing| outgoing.stage == Stage::Waiting) {
-                self.send(now, id);
+            let waits = self.client.requests.get(id).is_some_and(|outgoing| outgoing.stage == Stage::Waiting);
+            if waits
+                && let Err(error) = self.send(now, id)
+                && let Some(ended) = self.end_request(id)
+            {
+                failed += 1;
+                let (request, peer) = (RequestId(id), ended.target);
+                self.events.push_back(EndpointEvent::Failed { request, peer, error });
             }
         }
+        // The last request of a peer takes its place with it.
+        (0..failed).for_each(|_| self.peers.release(place));
     }
 
-    fn send(&mut self, now: Instant, id: u64) {
-        let Some(outgoing) = self.client.requests.get_mut(id) else { return };
+    fn send(&mut self, now: Instant, id: u64) -> Result<(), RequestError> {
+        let Some(outgoing) = self.client.requests.get_mut(id) else { return Ok(()) };
         let place = outgoing.peer;
         let ids = &mut self.peers.get_mut(place).ids;
         if let Some(until) = ids.blocked_until(now, self.config.times.message_id_lifetime) {
-            return self.fail(now, id, RequestError::MessageIdsExhausted { until });
+            return Err(RequestError::MessageIdsExhausted { until });
         }
         let message = ids.next(now);
         let is_confirmable = outgoing.delivery == Confirmability::Confirmable;
@@ -330,7 +339,7 @@ impl Endpoint {
         let protection = &mut outgoing.protection;
         let len = match push_request(&mut self.outbox, outgoing.target, protection, registration, &datagram) {
             Ok(len) => len,
-            Err(error) => return self.fail(now, id, RequestError::NotProtected(error)),
+            Err(error) => return Err(RequestError::NotProtected(error)),
         };
         let mut last = LastMessage { is_counted: is_confirmable, ..LastMessage::default() };
         if is_confirmable {
@@ -346,6 +355,7 @@ impl Endpoint {
             outgoing.stage = Stage::Sent;
             outgoing.message = last;
         }
+        Ok(())
     }
 
     /// The last message of a request needs nothing more.
@@ -423,6 +433,14 @@ impl Endpoint {
 
     /// Forgets a request; returns its owner.
     pub(super) fn close_request(&mut self, now: Instant, id: u64) -> Option<Peer> {
+        let ended = self.end_request(id)?;
+        self.send_waiting(now, ended.peer);
+        self.peers.release(ended.peer);
+        Some(ended.target)
+    }
+
+    /// The same, but what waits for it goes on waiting, and it still holds its peer.
+    fn end_request(&mut self, id: u64) -> Option<Outgoing> {
         self.settle(id);
         let outgoing = self.client.requests.remove(id)?;
         if let Some(timer) = outgoing.timer {
@@ -430,8 +448,6 @@ impl Endpoint {
         }
         self.client.body_bytes -= outgoing.transfer.received_bytes();
         self.client.kept -= usize::from(outgoing.cache_key.is_some());
-        self.send_waiting(now, outgoing.peer);
-        self.peers.release(outgoing.peer);
-        Some(outgoing.target)
+        Some(outgoing)
     }
 }

@@ -20,7 +20,8 @@ use super::seen::MessageFate;
 use super::slab::{Slab, index_of};
 use super::{Config, Due, Endpoint, EndpointEvent, ExchangeGone, ExchangeId, Peer, Reach};
 use crate::message::{
-    CoapMessage, Code, HEADER_LEN, MessageId, MessageType, Observe, OptionNumber, RequestBuf, Response, empty_message,
+    CoapMessage, Code, HEADER_LEN, MessageId, MessageType, Observe, OptionNumber, RequestBuf, Response, Token,
+    empty_message,
 };
 
 /// State of the server's side.
@@ -262,7 +263,7 @@ impl Endpoint {
 
     /// Passes a request to its handler, unless handlers hold too many bytes already.
     pub(super) fn ask(&mut self, now: Instant, mut exchange: Exchange, request: RequestBuf) {
-        let (place, message, kind) = (exchange.peer, exchange.id, exchange.kind);
+        let (place, message, token, kind) = (exchange.peer, exchange.id, exchange.token, exchange.kind);
         if self.exceeds_budget(request.capacity()) && !matches!(kind, Kind::Notification(_)) {
             return self.refuse_bytes(now, exchange, request);
         }
@@ -288,7 +289,7 @@ impl Endpoint {
         if matches!(kind, Kind::Notification(_)) {
             // A notification answers no message of the peer.
         } else if !is_repeatable {
-            let key = self.answer_key(place, message);
+            let key = self.answer_key(place, message, token);
             self.server.answers_of(is_once).open(key, id);
         } else if kind == Kind::Confirmable {
             self.note(now, place, message, MessageFate::Repeatable(index_of(id)));
@@ -322,7 +323,7 @@ impl Endpoint {
                 None => false,
                 Some(MessageFate::Repeatable(index)) => {
                     let open = self.server.exchanges.at(index).map(|(_, exchange)| exchange);
-                    let open = open.filter(|exchange| exchange.peer == place && exchange.id == message.id);
+                    let open = open.filter(|one| (one.peer, one.id, one.token) == (place, message.id, message.token));
                     let kind = open.map(|exchange| exchange.kind);
                     self.acknowledge_again(place, message.id, kind);
                     kind.is_some()
@@ -334,7 +335,7 @@ impl Endpoint {
             };
         }
         let peer = state.peer;
-        let key = self.answer_key(place, message.id);
+        let key = self.answer_key(place, message.id, message.token);
         match self.server.answers_of(is_once).find(now, key) {
             None => return false,
             Some(Answer::Open(exchange)) => {
@@ -350,8 +351,8 @@ impl Endpoint {
         true
     }
 
-    fn answer_key(&mut self, place: u32, id: MessageId) -> AnswerKey {
-        answer_key(&mut self.peers, &self.secret, place, id)
+    fn answer_key(&mut self, place: u32, id: MessageId, token: Token) -> AnswerKey {
+        answer_key(&mut self.peers, &self.secret, place, (id, token))
     }
 
     fn acknowledge_again(&mut self, place: u32, id: MessageId, kind: Option<Kind>) {
@@ -469,7 +470,7 @@ impl Endpoint {
             // From its arrival, of which the second is known: the client counts from there, however long the handler took.
             let arrived = Instant::from_nanos((u64::from(exchange.asked_at) + 1) * 1_000_000_000);
             let times = AnswerTimes { repeats_until: now + self.server.repeats_for, ends: arrived + lifetime };
-            let key = answer_key(&mut self.peers, &self.secret, exchange.peer, exchange.id);
+            let key = answer_key(&mut self.peers, &self.secret, exchange.peer, (exchange.id, exchange.token));
             let answers = self.server.answers_of(exchange.runs_once());
             let early = answers.keep(now, key, peer.host(), sent, times);
             self.counters.answers_evicted += early as u64;
@@ -490,8 +491,9 @@ impl Endpoint {
 }
 
 /// The key of the answer to a message of a peer.
-fn answer_key(peers: &mut Peers, secret: &EndpointSecret, place: u32, id: MessageId) -> AnswerKey {
+fn answer_key(peers: &mut Peers, secret: &EndpointSecret, place: u32, message: (MessageId, Token)) -> AnswerKey {
     let state = peers.get_mut(place);
     let peer = state.peer;
-    AnswerKey::new(*state.answer_seed.get_or_insert_with(|| answer_seed(secret, peer)), id)
+    let seed = *state.answer_seed.get_or_insert_with(|| answer_seed(secret, peer));
+    AnswerKey::new(secret, seed, message.0, message.1)
 }

@@ -27,6 +27,8 @@ pub(super) struct MirrorState {
     clock: Clock,
     latest: Mutex<Latest>,
     watcher: OnceLock<Weak<dyn Watcher>>,
+    /// Forgets what is kept of the resource in other formats, and of its queries.
+    forget: Box<dyn Fn() + Send + Sync>,
 }
 
 #[derive(Default)]
@@ -42,8 +44,9 @@ enum Latest {
 impl Mirror {
     /// Observes `name` and serves it as `path`.
     pub(super) fn start(path: String, name: RemoteName, things: &Things, clock: Clock) -> Mirror {
-        let state =
-            Arc::new(MirrorState { path: path.clone(), clock, latest: Mutex::default(), watcher: OnceLock::new() });
+        let forget = Box::new(things.forgetter(&name));
+        let (latest, watcher) = (Mutex::default(), OnceLock::new());
+        let state = Arc::new(MirrorState { path: path.clone(), clock, latest, watcher, forget });
         let told = Arc::downgrade(&state);
         let observation = things.watch(&name, move |outcome| {
             if let Some(state) = told.upgrade() {
@@ -79,6 +82,9 @@ impl MirrorState {
             }
             changed
         };
+        if changed {
+            (self.forget)();
+        }
         if let Some(watcher) = self.watcher.get().and_then(Weak::upgrade).filter(|_| changed) {
             watcher.handle_change(&self.path);
         }
@@ -167,3 +173,46 @@ impl fmt::Debug for Mirror {
 const FRESH_MIN: Duration = Duration::from_secs(1);
 /// A client here gets an error after this time; the thing may have gone away.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Default)]
+    struct Heard(Mutex<Vec<&'static str>>);
+
+    impl Heard {
+        fn note(&self, what: &'static str) {
+            self.0.lock().expect("nobody panics").push(what);
+        }
+    }
+
+    impl Watcher for Heard {
+        fn handle_change(&self, _path: &str) {
+            self.note("told");
+        }
+
+        fn handle_reschedule(&self) {}
+    }
+
+    #[test]
+    fn what_is_kept_in_other_formats_is_forgotten_before_observers_are_told() {
+        let heard = Arc::new(Heard::default());
+        let forgets = Arc::clone(&heard);
+        let state = MirrorState {
+            path: "t".to_owned(),
+            clock: Arc::new(|| Instant::ZERO),
+            latest: Mutex::default(),
+            watcher: OnceLock::new(),
+            forget: Box::new(move || forgets.note("forgotten")),
+        };
+        let told: Arc<dyn Watcher> = Arc::<Heard>::clone(&heard);
+        assert!(state.watcher.set(Arc::downgrade(&told)).is_ok());
+        let news = |text: &str| Ok(ResourceRepresentation::new(0, text.into(), Duration::from_secs(60)));
+        for (text, expected) in [("true", 2), ("true", 2), ("false", 4)] {
+            state.handle_news(news(text));
+            let heard = heard.0.lock().expect("nobody panics").clone();
+            assert_eq!(heard, ["forgotten", "told", "forgotten", "told"][..expected], "{text}");
+        }
+    }
+}

@@ -77,8 +77,9 @@ impl Sequence {
     }
 }
 
-/// Numbers that are reserved at once: a crash wastes so many of 2⁴⁰, and the state is written once for so many messages.
-pub(super) const RESERVED_AHEAD: u64 = 1024;
+/// Numbers that are reserved at once: a crash wastes so many of 2⁴⁰, and the state is written once for so many messages. Strangers can have
+/// one sent for each copy of a request that they captured, after a restart.
+pub(super) const RESERVED_AHEAD: u64 = 1 << 16;
 
 #[cfg(test)]
 mod tests {
@@ -104,7 +105,8 @@ mod tests {
     fn no_number_is_used_twice_across_crashes() {
         let disk = Disk(Arc::new(Mutex::new(Some(0))));
         let mut used = std::collections::HashSet::new();
-        for messages in [1, 0, 1023, 1024, 1025, 3000] {
+        let ahead = RESERVED_AHEAD;
+        for messages in [1, 0, ahead - 1, ahead, ahead + 1, 3 * ahead] {
             let next = disk.0.lock().unwrap().unwrap();
             let mut sequence = Sequence::new(next, Box::new(disk.clone()));
             for _ in 0..messages {

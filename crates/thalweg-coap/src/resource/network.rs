@@ -238,13 +238,21 @@ impl<W> NetworkStore<W> {
     }
 
     /// The resource was written: its stored representations are stale, and so are answers that are under way (RFC 7252 §5.6).
+    /// So are those of its queries.
     pub fn handle_action(&mut self, name: &RemoteName) {
-        let first = RemoteKey { name: name.clone(), accept: None };
+        let query = RemoteName { path: format!("{}?", name.path), ..name.clone() };
+        self.outdate(name, |other| other == name);
+        self.outdate(&query, |other| other.thing == query.thing && other.path.starts_with(&query.path));
+    }
+
+    /// Forgets the names from `first` on that are `meant`, which follow each other.
+    fn outdate(&mut self, first: &RemoteName, meant: impl Fn(&RemoteName) -> bool) {
+        let first = RemoteKey { name: first.clone(), accept: None };
         let under_way = self.current.range((first.clone(), None)..).map(|(place, _)| place);
-        let under_way: Vec<FlightKey> = under_way.take_while(|(key, _)| key.name == *name).cloned().collect();
+        let under_way: Vec<FlightKey> = under_way.take_while(|(key, _)| meant(&key.name)).cloned().collect();
         under_way.iter().for_each(|place| _ = self.current.remove(place));
-        let old: Vec<RemoteKey> =
-            self.entries.range(first..).map(|(key, _)| key).take_while(|key| key.name == *name).cloned().collect();
+        let old = self.entries.range(first..).map(|(key, _)| key);
+        let old: Vec<RemoteKey> = old.take_while(|key| meant(&key.name)).cloned().collect();
         old.iter().for_each(|key| self.forget(key));
     }
 
@@ -503,5 +511,18 @@ mod tests {
         store.handle_action(&key("a").name);
         assert_eq!(store.handle_answer(at(1), flight, valid()).outcome, Ok((content("x", 1), tag())));
         begun(store.handle_request(at(1), &key("a"), || 0));
+    }
+
+    #[test]
+    fn an_action_outdates_the_queries_of_its_resource_and_no_other() {
+        let mut store = NetworkStore::new(10_000);
+        let names = ["a", "a/b", "a0", "a?n=1", "a?n=2", "ab?n=1"];
+        names.iter().for_each(|name| fetch(&mut store, 0, name, content("old", 60)));
+        let (flight, _) = begun(store.handle_request(at(0), &key("a?n=3"), || 0));
+        store.handle_action(&key("a").name);
+        store.handle_answer(at(0), flight, Ok(Fetched::Content(content("old", 60), None)));
+        let mut is_known = |name: &&str| matches!(store.handle_request(at(0), &key(name), || 0), RemoteAsked::Known(_));
+        let known: Vec<&str> = names.into_iter().chain(["a?n=3"]).filter(&mut is_known).collect();
+        assert_eq!(known, ["a/b", "a0", "ab?n=1"]);
     }
 }

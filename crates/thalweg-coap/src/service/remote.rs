@@ -149,7 +149,7 @@ impl Network {
         self.known.store().handle_action(name);
     }
 
-    pub(super) fn forgetter(&self, name: &RemoteName) -> impl FnOnce() + Send + use<> {
+    pub(super) fn forgetter(&self, name: &RemoteName) -> impl Fn() + Send + Sync + use<> {
         let (store, name) = (Arc::clone(&self.known.store), name.clone());
         move || store.lock().unwrap_or_else(PoisonError::into_inner).handle_action(&name)
     }

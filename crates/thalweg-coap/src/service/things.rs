@@ -111,7 +111,7 @@ impl Things {
     }
 
     /// The same for later. What is returned does not keep the way to other things open.
-    pub(crate) fn forgetter(&self, name: &RemoteName) -> impl FnOnce() + Send + use<> {
+    pub(crate) fn forgetter(&self, name: &RemoteName) -> impl Fn() + Send + Sync + use<> {
         self.network.forgetter(name)
     }
 

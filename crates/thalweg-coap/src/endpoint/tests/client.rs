@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::message::{ETag, MessageId, MessageWriter, Token};
+use crate::oscore::{Context, ContextParameters, Past, SequenceStore};
 
 fn get(client: &mut Host, target: &str, delivery: Confirmability) -> RequestId {
     client.endpoint.request(client.now, peer(SERVER), RequestBuf::get(target), delivery).unwrap()
@@ -162,6 +163,39 @@ fn cancelled_requests_give_their_turn_away() {
     client.endpoint.cancel(client.now, first);
     assert_eq!(client.lines(), ["CON 0.01 /2"]);
     assert!(client.events().is_empty());
+}
+
+struct FullDisk;
+
+impl SequenceStore for FullDisk {
+    fn reserve(&mut self, _end: u64) -> std::io::Result<()> {
+        Err(std::io::Error::other("disk full"))
+    }
+}
+
+/// Each failed within the one before, as deep as the queue was long.
+#[test]
+fn requests_that_wait_and_cannot_leave_fail_one_after_the_other() {
+    let run = || {
+        let mut client = Host::new(Config::default());
+        let parameters = ContextParameters::new(&[7; 16], b"c", b"s").unwrap();
+        let context = Context::new(&parameters, 0, Box::new(FullDisk), Past::Unused);
+        let first = get(&mut client, "/0", Confirmability::Confirmable);
+        for _ in 0..5_000 {
+            let request = RequestBuf::get("/1");
+            let delivery = Confirmability::Confirmable;
+            client.endpoint.request_protected(client.now, peer(SERVER), request, delivery, &context).unwrap();
+        }
+        get(&mut client, "/2", Confirmability::Confirmable);
+        client.sent();
+        client.endpoint.cancel(client.now, first);
+        let is_failed =
+            |event: &EndpointEvent| matches!(event, EndpointEvent::Failed { error: RequestError::NotProtected(_), .. });
+        assert_eq!(client.events().iter().filter(|event| is_failed(event)).count(), 5_000);
+        assert_eq!(client.lines(), ["CON 0.01 /2"]);
+    };
+    // As small as that of the thread which asks all remote things.
+    std::thread::Builder::new().stack_size(512 << 10).spawn(run).unwrap().join().unwrap();
 }
 
 #[test]

@@ -127,6 +127,23 @@ fn a_request_that_changes_something_runs_once() {
     }
 }
 
+/// A stranger who took the IDs of a client by requests in its name would have silenced it.
+#[test]
+fn a_request_under_the_id_of_another_one_is_answered_for_itself() {
+    let mut server = Host::new(trusting());
+    let forged = bytes(&POST.replace("4002", "5002"));
+    server.receive(1, &forged);
+    assert_eq!(server.serve(hello).len(), 1);
+    server.sent();
+    let own = bytes(&POST.replace("40027d34", "41027d34 77"));
+    for _ in 0..2 {
+        server.receive(1, &own);
+        server.serve(hello);
+        assert_eq!(server.lines().len(), 1, "its answer, and the same again");
+    }
+    assert_eq!(server.endpoint.counters().duplicates, 1);
+}
+
 #[test]
 fn an_id_may_come_back_in_time_however_long_the_handler_took() {
     let mut server = Host::new(trusting());

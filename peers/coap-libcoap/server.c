@@ -16,16 +16,18 @@ static void answer(coap_pdu_t *response, const char *text) {
   coap_add_data(response, strlen(text), (const uint8_t *)text);
 }
 
-/* The number in "name=NUMBER", 0 without a query, -1 for another text. */
+/* The number in the first argument, "name=NUMBER"; 0 without a query, -1 for another text. Others may follow it. */
 static long number(const coap_string_t *query, const char *name) {
   char text[64];
   size_t prefix = strlen(name);
   if (query == NULL || query->length == 0)
     return 0;
-  if (query->length >= sizeof text || query->length <= prefix || memcmp(query->s, name, prefix) != 0)
+  const uint8_t *rest = memchr(query->s, '&', query->length);
+  size_t length = rest == NULL ? query->length : (size_t)(rest - query->s);
+  if (length >= sizeof text || length <= prefix || memcmp(query->s, name, prefix) != 0)
     return -1;
-  memcpy(text, query->s, query->length);
-  text[query->length] = 0;
+  memcpy(text, query->s, length);
+  text[length] = 0;
   char *end;
   long value = strtol(text + prefix, &end, 10);
   return *end == 0 && value >= 0 ? value : -1;

@@ -14,7 +14,9 @@ use super::result::{Run, ServerUsage};
 use super::server::Server;
 use super::usage::{self, Meter, Moment};
 use crate::agent::{Connection, WorkerOrder};
-use crate::coap_load::{ArrivalProcess, Flood, Generator, LoadPlan, LoadResult, RequestPlan, ServerFigures};
+use crate::coap_load::{
+    ArrivalProcess, Flood, Generator, LoadCounts, LoadPlan, LoadResult, RequestPlan, ServerFigures,
+};
 use crate::error::LabError;
 use crate::host::{ConditionsWatch, HostFiles};
 use crate::process::{Launcher, ParentPipe, Stop, Supervised, WorkerMessage};
@@ -92,6 +94,7 @@ pub(super) fn make(cell: &ServerCell, round: u32, capacity: Option<f64>, stage: 
     let plan = load_plan(cell, &server, capacity, stage.plan)?;
     let mut meter = Meter::of(server.id());
     let (counted_from_ns, result) = generate(plan, &mut server, &mut meter, stage)?;
+    check_work(&result.counts)?;
     let lines = server.finish();
     let moments = meter.moments(counted_from_ns);
     let since = |at: u64| (i128::from(at) - i128::from(counted_from_ns)) as f64 / 1e9;
@@ -151,6 +154,21 @@ fn generate(
     server.listen()?;
     generator.finish()?;
     Ok((counted_from_ns, serde_json::from_value(answer).map_err(LabError::here)?))
+}
+
+/// Fails where the server did other work than it was asked for: it is not slow, and what it used is no measurement.
+fn check_work(counts: &LoadCounts) -> Result<(), LabError> {
+    // A server that has too much to do may say so.
+    let is_other = |code: &str| !code.starts_with("2.") && !["4.29", "5.03", "RST"].contains(&code);
+    let refused = counts.codes.iter().filter(|(code, _)| is_other(code)).map(|(_, count)| count).sum::<u64>();
+    let answers = counts.served + counts.rejected + counts.wrong;
+    if (refused + counts.wrong) * OTHER_WORK_PART <= answers {
+        return Ok(());
+    }
+    let (wrong, codes) = (counts.wrong, &counts.codes);
+    Err(LabError::here(format!(
+        "of {answers} answers {refused} refused the request and {wrong} were wrong ({codes:?}): the server does not do what is measured"
+    )))
 }
 
 /// Resources that the server used between the first and the last counted request; the second part where it lived so long.
@@ -228,6 +246,8 @@ const LONG_STATISTICS: Duration = Duration::from_millis(250);
 const SHORT_STATISTICS: Duration = Duration::from_millis(100);
 const WINDOW_MIN: Duration = Duration::from_millis(50);
 const WINDOW_MAX: Duration = Duration::from_millis(500);
+/// One answer in so many may be another than was asked for.
+const OTHER_WORK_PART: u64 = 1_000;
 /// A hundred thousand sockets take some seconds.
 const SETUP_PATIENCE: Duration = Duration::from_secs(60);
 
@@ -237,6 +257,25 @@ mod tests {
     use super::*;
     use crate::length::Length;
     use crate::preset::PresetPlan as _;
+
+    #[test]
+    fn a_server_that_refuses_what_it_is_asked_for_is_no_slow_one() {
+        let counts = |served, refused, busy, wrong| LoadCounts {
+            served,
+            rejected: refused + busy,
+            wrong,
+            codes: [("2.05", served), ("4.00", refused), ("4.29", busy)]
+                .map(|(code, count)| (code.to_owned(), count))
+                .into(),
+            ..LoadCounts::default()
+        };
+        assert!(check_work(&counts(1_000, 1, 0, 0)).is_ok());
+        assert!(check_work(&counts(10, 0, 9_000, 0)).is_ok(), "it is overloaded");
+        assert!(check_work(&counts(0, 0, 0, 0)).is_ok(), "it answers nothing in time");
+        assert!(check_work(&counts(1_000, 0, 0, 3)).is_err());
+        let error = check_work(&counts(0, 19_456, 0, 0)).expect_err("it did nothing").to_string();
+        assert!(error.contains("19456 answers 19456 refused the request") && error.contains("4.00"), "{error}");
+    }
 
     #[test]
     fn what_stands_for_a_slower_machine_leaves_the_generator_its_processor() {

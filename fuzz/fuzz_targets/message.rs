@@ -62,6 +62,7 @@ fn write_again(out: &mut Vec<u8>, submessage: &Submessage<'_>) -> bool {
         Submessage::NackFrag(nack) => write::nack_frag(out, nack),
         Submessage::Lost(lost) => write::lost(out, lost),
         Submessage::LostFrag(lost) => write::lost_frag(out, lost),
+        Submessage::Echo(echo) => write::echo(out, echo),
         Submessage::Gap(gap) => write::gap(out, gap),
         // Its flag L is not written.
         Submessage::HeartbeatBatch(batch) if !batch.heartbeat.liveliness => write::heartbeat_batch(out, batch),

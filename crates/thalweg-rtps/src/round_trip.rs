@@ -6,8 +6,9 @@ use crate::time::nanos;
 
 /// The shortest of the latest measurements.
 ///
-/// Only exchanges are measured of which it is known which request was answered (Karn's rule): a lost HEARTBEAT would make the
-/// answer to its repetition look late, and an answer that is slow would make its repetition look answered quickly.
+/// Only exchanges are measured of which it is known which request was answered (Karn's rule), since the answer names it or could be to no
+/// other: a lost HEARTBEAT would make the answer to its repetition look late, and an answer that is slow would make its repetition look
+/// answered quickly.
 #[derive(Clone, Copy, Debug)]
 pub struct RoundTrip {
     latest_nanos: [u64; MEASUREMENTS],

@@ -16,7 +16,7 @@ pub(crate) struct VendorTraits {
     pub keeps_fragment_size: bool,
     /// Its readers answer every HEARTBEAT_FRAG, and tell so how far a sample has come (`docs/decisions/0005-fragment-progress.md`).
     pub confirms_fragments: bool,
-    /// Its readers ask for a HEARTBEAT until they have heard one, so that such an ACKNACK answers none.
+    /// Its readers ask for a HEARTBEAT until they have heard one, so that such an ACKNACK without an ECHO answers none.
     pub asks_until_greeted: bool,
     /// Its readers ask for nothing that was not announced to them: one that does was deceived
     /// (`docs/decisions/0018-plausible-before-believed.md`).

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use thalweg_rtps::types::EntityId;
-use thalweg_rtps::wire::{Message, Submessage};
+use thalweg_rtps::wire::{AskedBy, Message, Submessage};
 
 /// The submessages of a datagram in short, or where it breaks off.
 pub fn dissect(datagram: &[u8]) -> String {
@@ -76,6 +76,13 @@ fn describe(submessage: &Submessage<'_>) -> String {
             let mut line = format!("LOST_FRAG {} {}", route(lost.reader, lost.writer), lost.sequence);
             list(&mut line, lost.state.iter().map(i64::from));
             line + if lost.rest { " and the rest" } else { "" }
+        }
+        Submessage::Echo(echo) => {
+            let name = match echo.asked_by {
+                AskedBy::Heartbeat(count) => format!("HEARTBEAT #{count}"),
+                AskedBy::HeartbeatFrag(count) => format!("HEARTBEAT_FRAG #{count}"),
+            };
+            format!("ECHO {} of {name}, held for {} µs", route(echo.reader, echo.writer), echo.held_micros)
         }
         Submessage::Gap(gap) => {
             let mut line = format!("GAP {} {}..<{}", route(gap.writer, gap.reader), gap.start, gap.list.base());

@@ -13,7 +13,9 @@ use crate::shared::Shared;
 use crate::types::{EntityId, Guid, Keyed, SequenceNumber};
 use crate::wire::batch::{AckNackBatch, HeartbeatBatch};
 use crate::wire::write::{self, DataFragHead, DataHead, DataKind};
-use crate::wire::{AckNack, FragmentSet, Gap, Heartbeat, HeartbeatFrag, NackFrag, SequenceSet};
+use crate::wire::{
+    AckNack, AskedBy, Echo, FragmentSet, Gap, Heartbeat, HeartbeatFrag, Lost, LostFrag, NackFrag, SequenceSet,
+};
 use crate::writer::Writer;
 
 /// Numbers that are likely to do harm.
@@ -188,9 +190,21 @@ fn lie_as_reader(out: &mut Vec<u8>, rng: &mut Rng, ends: Ends) {
         (0..200).for_each(|offset| _ = state.insert(number + offset));
     }
     let (reader, writer, is_final) = (ends.reader.entity, ends.writer.entity, rng.chance(0.5));
-    match rng.below(3) {
+    match rng.below(6) {
         0 => write::acknack(out, &AckNack { reader, writer, state, count, is_final }),
         1 => write::acknack_batch(out, &AckNackBatch { reader, writer, state, count, is_final }),
+        2 => write::lost(out, &Lost { reader, writer, numbers: state }),
+        3 => {
+            let mut state = FragmentSet::new(1);
+            state.insert(count.min(200));
+            let lost = LostFrag { reader, writer, sequence: number, fragment_size: 1_000, state, rest: is_final };
+            write::lost_frag(out, &lost);
+        }
+        4 => {
+            let asked_by = if is_final { AskedBy::Heartbeat(count) } else { AskedBy::HeartbeatFrag(count) };
+            let held_micros = COUNTS[rng.below(COUNTS.len() as u64) as usize];
+            write::echo(out, &Echo { reader, writer, asked_by, held_micros });
+        }
         _ => {
             let mut state = FragmentSet::new(count);
             state.insert(count);

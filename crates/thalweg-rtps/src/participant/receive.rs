@@ -176,6 +176,13 @@ impl Participant {
                     WriterOutcome::default()
                 });
             }
+            Submessage::Echo(echo) => {
+                let reader = Guid::new(context.source, echo.reader);
+                self.tell_writer(echo.writer, reader, now, |writer| {
+                    writer.handle_echo(now, reader, &echo);
+                    WriterOutcome::default()
+                });
+            }
             // Answers go to announced addresses only.
             Submessage::InfoReply { .. } | Submessage::InfoReplyIp4 { .. } => {}
             Submessage::Pad | Submessage::Unknown { .. } => {}

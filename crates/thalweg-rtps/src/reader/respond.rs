@@ -8,7 +8,7 @@ use crate::time::Instant;
 use crate::types::{Guid, SequenceNumber, VendorId};
 use crate::wire::batch::{AckNackBatch, HeartbeatBatch};
 use crate::wire::write;
-use crate::wire::{AckNack, FragmentSet, Heartbeat, HeartbeatFrag, NackFrag, SequenceSet};
+use crate::wire::{AckNack, AskedBy, Echo, FragmentSet, Heartbeat, HeartbeatFrag, NackFrag, SequenceSet};
 
 /// NACK_FRAG submessages in one answer, which ask for 16,384 fragments or more: with fragments of an Ethernet frame, 22 MB of a
 /// large sample in one round trip. Writers of Thalweg keep as many requests.
@@ -65,6 +65,9 @@ impl Reader {
         }
         let proxy = &mut self.writers[index];
         proxy.contacted = true;
+        if !heartbeat.is_final {
+            proxy.asked_by = Some((AskedBy::Heartbeat(heartbeat.count), now));
+        }
         proxy.note_gone(heartbeat.first);
         let ask_at = proxy.anchor(now, heartbeat);
         proxy.doubt.note_told(heartbeat.first);
@@ -111,6 +114,7 @@ impl Reader {
             return ReaderOutcome::default();
         }
         proxy.heard(heartbeat.sequence);
+        proxy.asked_by = Some((AskedBy::HeartbeatFrag(heartbeat.count), now));
         proxy.announced_fragments = Some((heartbeat.sequence, heartbeat.last_fragment));
         if proxy.matched.vendor == VendorId::THALWEG {
             proxy.reassembly.note_vouched(now, heartbeat.sequence);
@@ -131,6 +135,7 @@ impl Reader {
         let proxy = &mut self.writers[index];
         let waits = proxy.matched.vendor == VendorId::THALWEG && !proxy.misses_any();
         if waits && proxy.heartbeat_frag_counts.accept(count) {
+            proxy.asked_by = Some((AskedBy::HeartbeatFrag(count), now));
             proxy.answer_at(now);
             self.writers.note_due(now);
         }
@@ -172,6 +177,7 @@ impl WriterProxy {
         let is_doubtful = believed < self.window.next() || of_jump;
         let asks_back = asks_back || is_doubtful || self.reassembly.is_any_stuck(now);
         self.tell_of_forgone(reader, is_doubtful, outbox);
+        self.name_question(now, reader, outbox);
         let is_final = |missing: &SequenceSet| self.contacted && missing.is_empty() && !asks_back;
         // Fragments are asked for by number: naming their batch would have all of it repeated. So are the others while the next sample
         // waits for room: batches do not tell which of their samples are here.
@@ -203,6 +209,16 @@ impl WriterProxy {
         outbox.begin(&self.matched.unicast[..1]);
         write::header(outbox.buffer(), reader.prefix);
         write::info_destination(outbox.buffer(), self.matched.guid.prefix);
+    }
+
+    /// Tells a writer of Thalweg which of its requests is answered.
+    fn name_question(&mut self, now: Instant, reader: Guid, outbox: &mut Outbox) {
+        let Some((asked_by, at)) = self.asked_by.take() else { return };
+        if self.matched.vendor == VendorId::THALWEG {
+            let held_micros = u32::try_from(now.since(at).as_micros()).unwrap_or(u32::MAX);
+            let (reader, writer) = (reader.entity, self.matched.guid.entity);
+            write::echo(outbox.buffer(), &Echo { reader, writer, asked_by, held_micros });
+        }
     }
 
     /// Whether fragments of a sample are asked for, and not all of it. Thalweg's writers repeat a sample whole that has no fragments;
@@ -285,5 +301,55 @@ impl WriterProxy {
             count: self.requests.counts.nack_frag,
         };
         write::nack_frag(outbox.buffer(), &nack);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::MatchedWriter;
+    use super::super::tests::{LATER, READER, Session, WRITER, matched_writer, number};
+    use super::*;
+    use crate::wire::{Message, Submessage};
+
+    /// What answers name now, after `pause`, and for how many microseconds they were held back.
+    fn named(session: &mut Session, pause: Duration) -> Vec<(AskedBy, u32)> {
+        session.answer_after(pause);
+        let datagrams: Vec<Vec<u8>> = session.outbox.datagrams().map(|datagram| datagram.to_vec()).collect();
+        let submessages = datagrams.iter().flat_map(|bytes| Message::parse(bytes).expect("well-formed").submessages());
+        submessages
+            .filter_map(|one| match one.expect("well-formed") {
+                Submessage::Echo(echo) => Some((echo.asked_by, echo.held_micros)),
+                _ => None,
+            })
+            .collect()
+    }
+
+    #[test]
+    fn an_answer_names_the_request_that_was_heard_last_and_each_once() {
+        let mut session = Session::reliable();
+        assert_eq!(named(&mut session, LATER), [], "nobody has asked");
+        session.heartbeat(1, 2);
+        assert_eq!(named(&mut session, Duration::ZERO), [(AskedBy::Heartbeat(1), 0)]);
+        assert_eq!(named(&mut session, LATER), [], "it asks again by itself");
+        session.data(&[1, 2]).heartbeat(1, 2).heartbeat(1, 2);
+        assert_eq!(named(&mut session, Duration::from_micros(1_500)), [(AskedBy::Heartbeat(3), 1_500)]);
+        let (reader, writer) = (READER.entity, WRITER.entity);
+        let told = HeartbeatFrag { reader, writer, sequence: number(3), last_fragment: 2, count: 7 };
+        session.reader.handle_heartbeat_frag(session.now, WRITER, &told);
+        assert_eq!(named(&mut session, Duration::ZERO), [(AskedBy::HeartbeatFrag(7), 0)]);
+        session.reader.handle_heartbeat_frag(session.now, WRITER, &told);
+        assert_eq!(named(&mut session, LATER), [], "it is repeated");
+    }
+
+    #[test]
+    fn writers_of_other_vendors_are_told_no_name() {
+        let mut session = Session::reliable();
+        session.reader.unmatch_writer(session.now, WRITER);
+        session.reader.match_writer(session.now, MatchedWriter { vendor: VendorId::CYCLONE, ..matched_writer() });
+        session.heartbeat(1, 2);
+        assert_eq!(named(&mut session, Duration::ZERO), []);
+        assert!(session.outbox.datagrams().next().is_some(), "it has answered");
     }
 }

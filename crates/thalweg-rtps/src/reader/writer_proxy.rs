@@ -18,7 +18,7 @@ use crate::qos::{Durability, WriterQos};
 use crate::round_trip::RoundTrip;
 use crate::time::{EpochOffset, INFINITE, Instant};
 use crate::types::{Guid, HistoryIdentity, Locator, SequenceNumber, VendorId};
-use crate::wire::{DataFrag, Gap, Heartbeat, SequenceSet};
+use crate::wire::{AskedBy, DataFrag, Gap, Heartbeat, SequenceSet};
 
 /// A writer that discovery matched with a reader, with the addresses that reach it.
 #[derive(Clone, Debug)]
@@ -76,6 +76,8 @@ pub(super) struct WriterProxy {
     /// Highest number that a HEARTBEAT named: all of it was sent.
     pub announced_by_heartbeat: Option<SequenceNumber>,
     pub heartbeat_counts: CountFilter,
+    /// The request that was heard last and not named in an answer yet, and when.
+    pub asked_by: Option<(AskedBy, Instant)>,
     pub heartbeat_frag_counts: CountFilter,
     /// Fragments of this sample up to this number are known to have been sent.
     pub announced_fragments: Option<(SequenceNumber, u32)>,
@@ -165,6 +167,7 @@ impl WriterProxy {
             announced: SequenceNumber::ZERO,
             announced_by_heartbeat: None,
             heartbeat_counts: CountFilter::default(),
+            asked_by: None,
             heartbeat_frag_counts: CountFilter::default(),
             announced_fragments: None,
             doubt: Doubt::default(),

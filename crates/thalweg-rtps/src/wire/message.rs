@@ -7,8 +7,8 @@ use super::cursor::Cursor;
 use super::parameters::ParameterList;
 use super::write::{DATA_HEAD_LEN, HEADER_LEN};
 use super::{
-    AckNack, Content, Data, DataFrag, Endianness, FragmentSet, Gap, GroupInfo, Header, Heartbeat, HeartbeatFrag,
-    LocatorList, Lost, LostFrag, MAGIC, NackFrag, SequenceSet, Submessage, WireError, flag, id,
+    AckNack, AskedBy, Content, Data, DataFrag, Echo, Endianness, FragmentSet, Gap, GroupInfo, Header, Heartbeat,
+    HeartbeatFrag, LocatorList, Lost, LostFrag, MAGIC, NackFrag, SequenceSet, Submessage, WireError, flag, id,
 };
 use crate::time::Timestamp;
 use crate::types::{EntityId, Locator, ProtocolVersion, SequenceNumber, VendorId};
@@ -174,6 +174,7 @@ impl<'a> Frame<'a> {
             id::GAP => Submessage::Gap(self.gap()?),
             id::LOST if vendor == VendorId::THALWEG => Submessage::Lost(self.lost()?),
             id::LOST_FRAG if vendor == VendorId::THALWEG => Submessage::LostFrag(self.lost_frag()?),
+            id::ECHO if vendor == VendorId::THALWEG => Submessage::Echo(self.echo()?),
             id::DATA_BATCH => {
                 let has_inline_qos = self.has(flag::INLINE_QOS);
                 Submessage::DataBatch(DataBatch::parse(self.cursor, has_inline_qos, self.end)?)
@@ -337,6 +338,14 @@ impl<'a> Frame<'a> {
         let state = FragmentSet::parse(&mut self.cursor)?;
         let fragment_size = self.cursor.u16("fragment size")?;
         Ok(LostFrag { reader, writer, sequence, fragment_size, state, rest: self.has(flag::REST) })
+    }
+
+    fn echo(mut self) -> Result<Echo, WireError> {
+        let reader = self.cursor.entity_id("reader id")?;
+        let writer = self.cursor.entity_id("writer id")?;
+        let count = self.cursor.u32("heartbeat count")?;
+        let asked_by = if self.has(flag::PARTS) { AskedBy::HeartbeatFrag(count) } else { AskedBy::Heartbeat(count) };
+        Ok(Echo { reader, writer, asked_by, held_micros: self.cursor.u32("microseconds")? })
     }
 
     fn gap(mut self) -> Result<Gap, WireError> {

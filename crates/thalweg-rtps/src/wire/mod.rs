@@ -17,8 +17,8 @@ use std::fmt;
 pub use message::{Message, Submessages, count_samples};
 pub use number_set::{FragmentSet, SequenceSet};
 pub use submessage::{
-    AckNack, Content, Data, DataFrag, Gap, GroupInfo, Header, Heartbeat, HeartbeatFrag, LocatorList, Lost, LostFrag,
-    NackFrag, Submessage,
+    AckNack, AskedBy, Content, Data, DataFrag, Echo, Gap, GroupInfo, Header, Heartbeat, HeartbeatFrag, LocatorList,
+    Lost, LostFrag, NackFrag, Submessage,
 };
 
 /// Why bytes are not a valid message, list or value.
@@ -66,9 +66,10 @@ mod id {
     pub const ACKNACK_BATCH: u8 = 0x17;
     pub const DATA_BATCH: u8 = 0x18;
     pub const HEARTBEAT_BATCH: u8 = 0x19;
-    /// Thalweg's own, as the one that follows: other vendors mean something else by them.
+    /// Thalweg's own, as the two that follow: other vendors mean something else by them.
     pub const LOST: u8 = 0xf1;
     pub const LOST_FRAG: u8 = 0xf2;
+    pub const ECHO: u8 = 0xf3;
 }
 
 /// Submessage flags (RTPS 2.5 §9.4.5); a bit means something else in each submessage.
@@ -93,6 +94,8 @@ mod flag {
     pub const INVALIDATE: u8 = 0x02;
     /// R: of the fragments beyond the last one that LOST_FRAG names, none has come.
     pub const REST: u8 = 0x02;
+    /// P: ECHO names a HEARTBEAT_FRAG.
+    pub const PARTS: u8 = 0x02;
     /// M: INFO_REPLY carries multicast locators as well.
     pub const MULTICAST: u8 = 0x02;
 }

@@ -41,6 +41,8 @@ pub enum Submessage<'a> {
     Lost(Lost),
     /// Fragments of a sample that a reader goes without.
     LostFrag(LostFrag),
+    /// What a reader answers.
+    Echo(Echo),
     /// Numbers that will never come.
     Gap(Gap),
     /// Several samples of one writer.
@@ -252,6 +254,28 @@ pub struct LostFrag {
     pub state: FragmentSet,
     /// Neither has anything beyond the last member.
     pub rest: bool,
+}
+
+/// What the answer behind it is to, so that the writer knows how long that took. Thalweg's own; sent to Thalweg's writers only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Echo {
+    /// The reader it comes from.
+    pub reader: EntityId,
+    /// The writer it is for.
+    pub writer: EntityId,
+    /// The request that the reader heard last and has not named yet.
+    pub asked_by: AskedBy,
+    /// Microseconds since then; `u32::MAX` for as many or more.
+    pub held_micros: u32,
+}
+
+/// A request for an answer, by its count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AskedBy {
+    /// A HEARTBEAT without the flag F.
+    Heartbeat(u32),
+    /// A HEARTBEAT_FRAG.
+    HeartbeatFrag(u32),
 }
 
 /// Numbers that will never come: all from `start` to below the base of `list`, and `list`'s members.

@@ -5,8 +5,8 @@
 use super::batch::{AckNackBatch, HeartbeatBatch};
 use super::message::{DATA_FRAG_TO_INLINE_QOS, DATA_TO_INLINE_QOS, SUBMESSAGE_HEADER_LEN};
 use super::{
-    AckNack, FragmentSet, Gap, GroupInfo, Heartbeat, HeartbeatFrag, Lost, LostFrag, MAGIC, NackFrag, SequenceSet, flag,
-    id,
+    AckNack, AskedBy, Echo, FragmentSet, Gap, GroupInfo, Heartbeat, HeartbeatFrag, Lost, LostFrag, MAGIC, NackFrag,
+    SequenceSet, flag, id,
 };
 use crate::time::Timestamp;
 use crate::types::{EntityId, GuidPrefix, ProtocolVersion, SequenceNumber, VendorId};
@@ -40,6 +40,8 @@ pub const ACKNACK_MIN_LEN: usize = 28;
 /// Bytes of a NACK_FRAG with a full window of 256 fragments.
 pub const NACK_FRAG_MAX_LEN: usize = 64;
 const NACK_FRAG_MIN_LEN: usize = 32;
+/// Bytes of an ECHO.
+pub const ECHO_LEN: usize = 20;
 /// Bytes of the count that ends an ACKNACK or NACK_FRAG.
 const COUNT_LEN: usize = 4;
 
@@ -329,6 +331,19 @@ fn fragments(
 /// Appends a LOST; less than [`ACKNACK_MAX_LEN`] bytes.
 pub fn lost(out: &mut Vec<u8>, lost: &Lost) {
     numbers(out, (id::LOST, 0, 0), (lost.reader, lost.writer), &lost.numbers);
+}
+
+/// Appends an ECHO; [`ECHO_LEN`] bytes.
+pub fn echo(out: &mut Vec<u8>, echo: &Echo) {
+    let (flags, count) = match echo.asked_by {
+        AskedBy::Heartbeat(count) => (0, count),
+        AskedBy::HeartbeatFrag(count) => (flag::PARTS, count),
+    };
+    Fields::<ECHO_LEN>::submessage(id::ECHO, flags)
+        .entities(echo.reader, echo.writer)
+        .u32(count)
+        .u32(echo.held_micros)
+        .append(out);
 }
 
 /// Appends a GAP; [`GAP_MIN_LEN`] to [`GAP_MAX_LEN`] bytes.

@@ -165,7 +165,11 @@ impl Writer {
             None => (announced, self.heartbeat.all_asked),
             Some(_) => (None, AllAsked::default()),
         };
-        if proxy.matched.vendor.traits().asks_until_greeted && answer.asks_for_heartbeat() {
+        let is_named = proxy.echoes.take_name(now);
+        if proxy.matched.vendor.traits().asks_until_greeted && answer.asks_for_heartbeat() && !is_named {
+            proxy.last_heard = now;
+        } else if proxy.echoes.measure {
+            proxy.asking.note_told(is_named);
             proxy.last_heard = now;
         } else if let Some(took) = proxy.take_answer(now, &all_asked, announced, answer.asks) {
             self.heartbeat.round_trip.measured(took);

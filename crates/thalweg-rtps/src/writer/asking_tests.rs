@@ -7,7 +7,7 @@ use super::tests::{
 use super::*;
 use crate::time::INFINITE;
 use crate::types::VendorId;
-use crate::wire::{AckNack, SequenceSet};
+use crate::wire::{AckNack, AskedBy, Echo, SequenceSet};
 
 #[test]
 fn no_heartbeat_tells_a_foreign_reader_of_samples_before_it_has_proved_that_it_matched() {
@@ -206,4 +206,67 @@ fn answers_to_questions_that_follow_each_other_closely_do_not_look_quick() {
     send(&mut writer, asked);
     acknack(&mut writer, asked + Duration::from_millis(30), 5_000);
     assert_eq!(writer.round_trip_of(reader(1)), Some(Duration::from_millis(30)), "later it is measured again");
+}
+
+/// Names what is answered next.
+fn name(writer: &mut Writer, now: Instant, asked_by: AskedBy, held: Duration) {
+    let held_micros = u32::try_from(held.as_micros()).expect("not so long");
+    let echo = Echo { reader: reader(1).entity, writer: writer.guid().entity, asked_by, held_micros };
+    writer.handle_echo(now, reader(1), &echo);
+}
+
+/// Acknowledges nothing.
+fn acknowledge_nothing(writer: &mut Writer, now: Instant) {
+    let (state, count) = (SequenceSet::new(SequenceNumber(1)), writer.counters().acknacks as u32 + 1);
+    let (reader_id, writer_id) = (reader(1).entity, writer.guid().entity);
+    let acknack = AckNack { reader: reader_id, writer: writer_id, state, count, is_final: true };
+    writer.handle_acknack(now, reader(1), &acknack);
+}
+
+#[test]
+fn an_answer_that_names_its_question_measures_a_round_trip_whichever_that_is() {
+    let mut writer = writer(1);
+    write(&mut writer, 8);
+    let at = |millis| START + Duration::from_millis(millis);
+    let asked: Vec<AskedBy> = (0..20)
+        .map(|turn| {
+            writer.request_acknowledgement(at(10 * turn));
+            send(&mut writer, at(10 * turn));
+            writer.heartbeat.lately_asked.latest().expect("it was just asked")
+        })
+        .collect();
+    let mut answer = |millis, question: usize, held: Duration| {
+        name(&mut writer, at(millis), asked[question], held);
+        acknowledge_nothing(&mut writer, at(millis));
+        writer.round_trip_of(reader(1)).map(|took| took.as_millis())
+    };
+    let held = Duration::from_millis;
+    // The second question is lost, and the reader holds the answer to the fourth back.
+    assert_eq!(answer(95, 0, held(0)), Some(95));
+    assert_eq!(answer(110, 2, held(0)), Some(90));
+    assert_eq!(answer(200, 3, held(100)), Some(70));
+    // The network repeats the first answer, and delivers another one late.
+    assert_eq!(answer(210, 0, held(200)), Some(70));
+    assert_eq!(answer(210, 2, held(189)), Some(70));
+    // No answer is held back for longer than since it was asked for; after so long clocks do not tell the rest.
+    assert_eq!(answer(210, 4, held(171)), Some(70));
+    assert_eq!(answer(210, 4, held(170) - Duration::from_micros(160)), Some(70));
+    assert_eq!(answer(215, 19, held(0)), Some(25));
+    writer.request_acknowledgement(at(300));
+    send(&mut writer, at(300));
+    acknowledge_nothing(&mut writer, at(305));
+    assert_eq!(writer.round_trip_of(reader(1)), Some(held(25)), "what names no question measures nothing any more");
+}
+
+#[test]
+fn only_readers_of_thalweg_name_questions() {
+    let mut writer = writer(0);
+    writer.match_reader(START, MatchedReader { vendor: VendorId::CYCLONE, ..matched_reader(1) });
+    send(&mut writer, START);
+    let asked = writer.heartbeat.lately_asked.latest().expect("it is greeted");
+    let now = START + Duration::from_millis(5);
+    name(&mut writer, now, asked, Duration::from_millis(4));
+    assert_eq!(writer.round_trip_of(reader(1)), None);
+    acknowledge_nothing(&mut writer, now);
+    assert_eq!(writer.round_trip_of(reader(1)), Some(Duration::from_millis(5)));
 }

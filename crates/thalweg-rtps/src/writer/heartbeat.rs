@@ -94,7 +94,7 @@ impl Writer {
         if self.outgoing.place.fragment == 0 {
             self.flow.record_request(now, Position::whole(last));
         }
-        let count = self.heartbeat.take_count();
+        let count = self.heartbeat.ask(now);
         self.counters.heartbeats += 1;
         self.schedule_heartbeat(now);
         Heartbeat {
@@ -171,7 +171,7 @@ impl Writer {
             writer: self.guid.entity,
             sequence: sample,
             last_fragment: fragment,
-            count: self.heartbeat.take_fragment_count(),
+            count: self.heartbeat.ask_for_fragments(now),
         };
         self.flow.record_request(now, Position { sample: sample.previous(), fragments: fragment });
         write::heartbeat_frag(outbox.buffer(), &heartbeat);

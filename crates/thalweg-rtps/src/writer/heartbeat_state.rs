@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use super::echoes::LatelyAsked;
 use super::reader_proxy::AllAsked;
 use crate::round_trip::RoundTrip;
 use crate::time::Instant;
 use crate::types::SequenceNumber;
+use crate::wire::AskedBy;
 
 /// The slowest heartbeat repetition while a reader owes an acknowledgement.
 pub(super) const HEARTBEAT_PERIOD_MAX: Duration = Duration::from_secs(3);
@@ -20,7 +22,8 @@ pub(super) const HEARTBEAT_PERIOD_REFUSED_MAX: Duration = Duration::from_millis(
 #[derive(Debug)]
 pub(super) struct HeartbeatState {
     count: u32,
-    pub fragment_count: u32,
+    fragment_count: u32,
+    pub lately_asked: LatelyAsked,
     /// When all readers that owe an acknowledgement were last asked for it.
     pub all_asked: AllAsked,
     /// Last sample that the latest HEARTBEAT announced.
@@ -40,6 +43,7 @@ impl HeartbeatState {
         HeartbeatState {
             count: 0,
             fragment_count: 0,
+            lately_asked: LatelyAsked::default(),
             all_asked: AllAsked::default(),
             asked_for: first.previous(),
             wanted: false,
@@ -59,15 +63,23 @@ impl HeartbeatState {
         (self.count, self.fragment_count) = (first.wrapping_sub(1), first.wrapping_sub(1));
     }
 
-    /// The count of one more HEARTBEAT.
+    /// The count of one more HEARTBEAT, which measures no round trip.
     pub(super) fn take_count(&mut self) -> u32 {
         self.count = self.count.wrapping_add(1);
         self.count
     }
 
-    /// The count of one more HEARTBEAT_FRAG.
-    pub(super) fn take_fragment_count(&mut self) -> u32 {
+    /// The count of one more HEARTBEAT, which leaves now and asks for an answer.
+    pub(super) fn ask(&mut self, now: Instant) -> u32 {
+        let count = self.take_count();
+        self.lately_asked.note(now, AskedBy::Heartbeat(count));
+        count
+    }
+
+    /// The count of one more HEARTBEAT_FRAG, which leaves now.
+    pub(super) fn ask_for_fragments(&mut self, now: Instant) -> u32 {
         self.fragment_count = self.fragment_count.wrapping_add(1);
+        self.lately_asked.note(now, AskedBy::HeartbeatFrag(self.fragment_count));
         self.fragment_count
     }
 

@@ -18,6 +18,7 @@ mod counters;
 mod doubt;
 #[cfg(test)]
 mod doubt_tests;
+mod echoes;
 mod explanation;
 mod flow;
 mod footprint;

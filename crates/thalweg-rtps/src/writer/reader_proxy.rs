@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::HEARTBEAT_PERIOD_MAX;
 use super::congestion::{Answered, Change, Congestion, DATAGRAM};
+use super::echoes::Echoes;
 use super::flow::Position;
 use super::group_reception::GroupReception;
 use super::loss::Loss;
@@ -107,6 +108,12 @@ impl Asking {
         }
         is_clear
     }
+
+    /// It speaks, and if `is_named` it says to what that is the answer.
+    pub(super) fn note_told(&mut self, is_named: bool) {
+        self.ambiguous = !is_named && (self.ambiguous || self.unanswered > 1);
+        (self.unanswered, self.doubted) = (0, None);
+    }
 }
 
 /// When everybody was asked, the last two times.
@@ -171,6 +178,7 @@ pub(super) struct ReaderProxy {
     pub group: GroupReception,
     /// What it has told since its path was last judged.
     pub heard: Option<Answered>,
+    pub echoes: Echoes,
     /// It has told up to here what it goes without.
     pub forgone: ToldLost,
     acknack_counts: CountFilter,
@@ -210,6 +218,7 @@ impl ReaderProxy {
             repairs: Repairs::default(),
             group: GroupReception::default(),
             heard: None,
+            echoes: Echoes::default(),
             forgone: ToldLost::default(),
             acknack_counts: CountFilter::default(),
             nack_frag_counts: CountFilter::default(),
@@ -289,10 +298,10 @@ impl ReaderProxy {
         self.nack_frag_counts.accept(count)
     }
 
-    /// It answers. Returns what that took, if it is known: it was asked exactly once since its last answer, and no answer to earlier
-    /// questions may still come; or the answer reaches what was announced once, at `announced`. One that `asks` for something may have left
-    /// by itself, since something was missing; sooner than answers take, it did, and the answer to the question may come behind it, when
-    /// the next question has left.
+    /// It answers, without naming the request. Returns what that took, if it is known: it was asked exactly once since its last answer, and
+    /// no answer to earlier questions may still come; or the answer reaches what was announced once, at `announced`. One that `asks` for
+    /// something may have left by itself, since something was missing; sooner than answers take, it did, and the answer to the question may
+    /// come behind it, when the next question has left.
     pub(super) fn take_answer(
         &mut self,
         now: Instant,

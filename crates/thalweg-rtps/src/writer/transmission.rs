@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::WriterCounters;
 use super::charges::kernel_cost;
 use super::flow::{Flow, Position};
+use super::heartbeat_state::HeartbeatState;
 use super::large_repair::Cut;
 use super::lost::{NeverSent, SentLarge};
 use super::pack::{
@@ -69,8 +70,8 @@ pub(super) enum Charge<'a> {
     Unacknowledged,
     /// Whole samples: some reader cannot acknowledge parts of one.
     Samples,
-    /// Every fragment; the counter of the HEARTBEAT_FRAGs that ask for acknowledgements of parts.
-    Fragments(&'a mut u32),
+    /// Every fragment; HEARTBEAT_FRAGs ask for acknowledgements of parts.
+    Fragments(&'a mut HeartbeatState),
 }
 
 /// First transmission of samples to all readers of one form.
@@ -270,12 +271,12 @@ impl Transmission<'_> {
             self.charge(cost);
             self.counters.transmitted += 1;
             *next_fragment += 1;
-            if let Charge::Fragments(count) = &mut self.charge
+            if let Charge::Fragments(heartbeat) = &mut self.charge
                 && *next_fragment < total
                 && self.flow.wants_acknowledgement()
             {
-                **count = count.wrapping_add(1);
-                ask_for_fragments(now, packer, self.flow, self.pair, sample.sequence, *next_fragment, **count);
+                let count = heartbeat.ask_for_fragments(now);
+                ask_for_fragments(now, packer, self.flow, self.pair, sample.sequence, *next_fragment, count);
             }
         }
         if last < total { Progress::WindowClosed } else { Progress::Complete }

@@ -220,7 +220,7 @@ impl Writer {
         }
         transmission.charge = match partial {
             false => Charge::Samples,
-            true => Charge::Fragments(&mut self.heartbeat.fragment_count),
+            true => Charge::Fragments(&mut self.heartbeat),
         };
         run_until(now, &mut transmission, history, &mut packer, place, SequenceNumber(i64::MAX))
     }

@@ -86,10 +86,13 @@ fn small_samples_that_shared_a_datagram_are_lost_as_one() {
     }
 }
 
-/// Ends of sets that left one by one counted for less than they cost when they were lost, and 4 Mbit/s of them met 2 Mbit/s for a second.
+/// Behind a queue of four seconds answers to earlier questions were taken for those to later ones, and requests that had crossed their
+/// repairs were served again: 3,700 times for 360 losses.
 #[test]
-fn small_samples_that_left_alone_are_lost_as_a_datagram_each() {
-    World::new(2_520_000_000_891).run().check_all();
+fn answers_that_name_their_question_make_no_long_queue_seem_short() {
+    for seed in [5_300_000_002_895, 6_410_000_005_095] {
+        World::new(seed).run().check_all();
+    }
 }
 
 /// The strongest of three writers of an instance gave it up, and a value of the weakest came before one of the second.

@@ -109,6 +109,9 @@ fn tell(text: &mut String, submessage: &Submessage<'_>) {
         Submessage::Lost(Lost { reader, writer, numbers }) => {
             write!(text, "LOST {numbers:?} {reader}>{writer}").unwrap();
         }
+        Submessage::Echo(Echo { reader, writer, asked_by, held_micros }) => {
+            write!(text, "ECHO {asked_by:?} after {held_micros} µs {reader}>{writer}").unwrap();
+        }
         Submessage::LostFrag(LostFrag { reader, writer, sequence, fragment_size, state, rest }) => {
             write!(text, "LOST_FRAG {sequence} {state:?} of {fragment_size} {reader}>{writer}").unwrap();
             text.push_str(if *rest { " and the rest" } else { "" });

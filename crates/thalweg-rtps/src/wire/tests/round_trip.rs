@@ -33,7 +33,7 @@ fn random_plain(rng: &mut Rng) -> Submessage<'static> {
     let (reader, writer) = (EntityId((rng.next_u64() as u32).to_le_bytes()), WRITER);
     let (sequence, count) = (random_number(rng), rng.next_u64() as u32);
     let flag = rng.chance(0.5);
-    match rng.below(12) {
+    match rng.below(13) {
         7 => {
             let last = sequence + (rng.below(1 << 20) as i64 - 1);
             let heartbeat =
@@ -53,6 +53,10 @@ fn random_plain(rng: &mut Rng) -> Submessage<'static> {
         11 => {
             let (fragment_size, state) = (rng.below(1 << 16) as u16, random_fragments(rng));
             Submessage::LostFrag(LostFrag { reader, writer, sequence, fragment_size, state, rest: flag })
+        }
+        12 => {
+            let asked_by = if flag { AskedBy::HeartbeatFrag(count) } else { AskedBy::Heartbeat(count) };
+            Submessage::Echo(Echo { reader, writer, asked_by, held_micros: rng.next_u64() as u32 })
         }
         8 => Submessage::AckNackBatch(AckNackBatch { reader, writer, state: random_set(rng), count, is_final: flag }),
         0 => {
@@ -78,6 +82,7 @@ fn write_plain(out: &mut Vec<u8>, submessage: &Submessage<'_>) {
         Submessage::NackFrag(nack) => write::nack_frag(out, nack),
         Submessage::Lost(lost) => write::lost(out, lost),
         Submessage::LostFrag(lost) => write::lost_frag(out, lost),
+        Submessage::Echo(echo) => write::echo(out, echo),
         Submessage::Gap(gap) => write::gap(out, gap),
         Submessage::HeartbeatBatch(batch) => write::heartbeat_batch(out, batch),
         Submessage::AckNackBatch(acknack) => write::acknack_batch(out, acknack),
@@ -96,6 +101,7 @@ fn longest(submessage: &Submessage<'_>) -> usize {
         Submessage::AckNack(_) | Submessage::AckNackBatch(_) | Submessage::Lost(_) => write::ACKNACK_MAX_LEN,
         Submessage::HeartbeatBatch(_) => write::HEARTBEAT_BATCH_LEN,
         Submessage::NackFrag(_) | Submessage::LostFrag(_) => write::NACK_FRAG_MAX_LEN,
+        Submessage::Echo(_) => write::ECHO_LEN,
         Submessage::Gap(_) => write::GAP_MAX_LEN,
         Submessage::InfoTimestamp(_) => write::INFO_TS_LEN,
         _ => write::INFO_DST_LEN,
@@ -121,12 +127,19 @@ fn plain_submessages_come_back_and_keep_to_their_announced_length() {
 #[test]
 fn what_is_thalwegs_own_is_read_in_its_messages_only() {
     let (reader, writer) = (EntityId([0, 0, 1, 7]), EntityId([0, 0, 1, 2]));
-    let mut bytes =
-        message(|out| write::lost(out, &Lost { reader, writer, numbers: SequenceSet::new(SequenceNumber(1)) }));
     let first = |bytes: &[u8]| format!("{:?}", Message::parse(bytes).unwrap().submessages().next());
-    assert!(first(&bytes).contains("Lost"));
-    bytes[6..8].copy_from_slice(&VendorId::CYCLONE.0);
-    assert!(first(&bytes).contains("Unknown"), "{}", first(&bytes));
+    let check = |name: &str, write: &dyn Fn(&mut Vec<u8>)| {
+        let mut bytes = message(write);
+        assert!(first(&bytes).contains(name));
+        bytes[6..8].copy_from_slice(&VendorId::CYCLONE.0);
+        assert!(first(&bytes).contains("Unknown"), "{}", first(&bytes));
+    };
+    let (sequence, state) = (SequenceNumber(1), FragmentSet::new(1));
+    check("Lost", &|out| write::lost(out, &Lost { reader, writer, numbers: SequenceSet::new(sequence) }));
+    let lost = LostFrag { reader, writer, sequence, fragment_size: 1_000, state, rest: false };
+    check("LostFrag", &|out| write::lost_frag(out, &lost));
+    let echo = Echo { reader, writer, asked_by: AskedBy::Heartbeat(1), held_micros: 0 };
+    check("Echo", &|out| write::echo(out, &echo));
 }
 
 #[test]

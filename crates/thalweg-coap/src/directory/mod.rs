@@ -23,6 +23,11 @@
 //! have a quarter of both. Where there is no room, registrations without a proof go, the one that was refreshed longest ago
 //! first: those that nobody refreshed for 90,000 s, whatever their lifetime, and any of them for a client that proves an identity.
 //! An endpoint whose registration went is told 4.04 with its next refresh, and registers anew.
+//!
+//! Over plain UDP a source address may be forged, and a registration from one costs its sender a datagram. All that came from such
+//! addresses have an eighth together; beyond it a client is answered 4.01 with an Echo value (RFC 9175), with which it asks
+//! again. They are the first to make room for a client at an address that is proved: by that value, by a refresh at the
+//! location, over a connection or in a session, or on the directory's own host.
 
 mod base;
 mod client;

@@ -10,6 +10,7 @@ use thalweg_base::time::Instant;
 use super::base::RegistrationBase;
 use super::parameters::{Parameters, check_count};
 use super::registrant::Registrant;
+use super::room::Newcomer;
 use crate::identity::Caller;
 use crate::link_format::{self, WebLink};
 
@@ -52,6 +53,8 @@ pub(super) struct Entry {
     pub name: EndpointName,
     pub base: RegistrationBase,
     pub registrant: Registrant,
+    /// Whether the registrant was at the address that it is remembered by.
+    pub has_proved_address: bool,
     pub lifetime: Duration,
     pub expires: Instant,
     /// Further attributes of the endpoint.
@@ -116,6 +119,8 @@ pub enum DirectoryError {
     Unauthorized,
     /// The registration belongs to another client.
     Forbidden,
+    /// So many registrations came from addresses that may be forged that the client has to prove its own.
+    Unproved,
     /// The directory is full, or the part of it that the client's host may have without a proof; ask again after this time, when
     /// the first registration ends or may make room.
     Full(Duration),
@@ -145,6 +150,9 @@ impl fmt::Display for DirectoryError {
             DirectoryError::Forbidden => {
                 f.write_str("the registration is another client's until it ends, and is changed at its location alone")
             }
+            DirectoryError::Unproved => f.write_str(
+                "too many registrations came from addresses that may be forged; ask again with the Echo value",
+            ),
             DirectoryError::Full(_) => f.write_str("the directory is full, or your host's part of it"),
             DirectoryError::Long => f.write_str("more than 2 MiB of links; ask with page and count, or for less"),
         }
@@ -163,7 +171,8 @@ impl ResourceDirectory {
     /// the address of `caller` (RFC 9176 §5). Returns the location and whether it is new.
     ///
     /// # Errors
-    /// What is wrong with the parameters or the links, that there is no room, or that the registration belongs to another.
+    /// What is wrong with the parameters or the links, that there is no room, that the client has to prove its address, or that the
+    /// registration belongs to another.
     pub fn handle_registration<'a>(
         &mut self,
         now: Instant,
@@ -175,10 +184,13 @@ impl ResourceDirectory {
         let parameters = Parameters::read(queries)?;
         let name = parameters.name()?;
         let known = self.by_name.get(&name).copied();
-        let (registrant, old_bytes) = match known.and_then(|number| self.entries.get(&number)) {
-            Some(entry) => (admitted(&entry.registrant, caller, Registrant::admit)?, entry.bytes),
-            None => (Registrant::of(caller), 0),
+        let (registrant, old_bytes, was_proved) = match known.and_then(|number| self.entries.get(&number)) {
+            Some(entry) => {
+                (admitted(&entry.registrant, caller, Registrant::admit)?, entry.bytes, entry.has_proved_address)
+            }
+            None => (Registrant::of(caller), 0, false),
         };
+        let has_proved_address = caller.is_none_or(|caller| caller.has_proved_address);
         let base = match (parameters.base, caller) {
             (Some(uri), _) => RegistrationBase::named(uri, caller)?,
             (None, Some(caller)) => RegistrationBase::of_source(caller),
@@ -186,8 +198,8 @@ impl ResourceDirectory {
         };
         let (attributes, links) = (parameters.attributes, read_links(payload)?);
         let bytes = Entry::footprint(&base, &registrant, &attributes, &links);
-        if known.is_none() || bytes > old_bytes {
-            self.make_room(now, &registrant, known, bytes)?;
+        if known.is_none() || bytes > old_bytes || was_proved && !has_proved_address {
+            self.make_room(now, &Newcomer { registrant: &registrant, has_proved_address, known, bytes })?;
         }
         let number = known.unwrap_or_else(|| {
             self.next += 1;
@@ -197,7 +209,7 @@ impl ResourceDirectory {
         let lifetime = parameters.lifetime.unwrap_or(LIFETIME);
         self.by_name.insert(name.clone(), number);
         let expires = now + lifetime;
-        let entry = Entry { name, base, registrant, lifetime, expires, attributes, links, bytes };
+        let entry = Entry { name, base, registrant, has_proved_address, lifetime, expires, attributes, links, bytes };
         self.entries.insert(number, entry);
         Ok((self.location_of(number), known.is_none()))
     }
@@ -218,6 +230,10 @@ impl ResourceDirectory {
         let parameters = Parameters::read(queries)?;
         let entry = self.located(location)?;
         let registrant = admitted(&entry.registrant, caller, Registrant::admit_at_location)?;
+        // Who knows the location was told it at the address that is remembered; another address may be forged.
+        let has_proved_address =
+            caller.is_none_or(|caller| caller.has_proved_address) || registrant.host() == entry.registrant.host();
+        let is_weaker = entry.has_proved_address && !has_proved_address;
         if parameters.has_name() {
             return Err(DirectoryError::Bad("ep and d cannot be changed; register anew".to_owned()));
         }
@@ -232,12 +248,13 @@ impl ResourceDirectory {
         check_count(&attributes)?;
         let bytes = Entry::footprint(&base, &registrant, &attributes, &entry.links);
         let old_bytes = entry.bytes;
-        if bytes > old_bytes {
-            self.make_room(now, &registrant, Some(location.number), bytes)?;
+        if bytes > old_bytes || is_weaker {
+            let known = Some(location.number);
+            self.make_room(now, &Newcomer { registrant: &registrant, has_proved_address, known, bytes })?;
         }
         let entry = self.entries.get_mut(&location.number).ok_or(DirectoryError::Unknown)?;
         entry.lifetime = parameters.lifetime.unwrap_or(entry.lifetime);
-        (entry.base, entry.registrant) = (base, registrant);
+        (entry.base, entry.registrant, entry.has_proved_address) = (base, registrant, has_proved_address);
         (entry.attributes, entry.bytes) = (attributes, bytes);
         entry.expires = now + entry.lifetime;
         self.bytes = self.bytes - old_bytes + bytes;
@@ -293,8 +310,12 @@ impl ResourceDirectory {
         found.ok_or(DirectoryError::Unknown)
     }
 
-    pub(super) fn refuse(&mut self, now: Instant) -> DirectoryError {
+    pub(super) fn note_refused(&mut self) {
         self.refused += 1;
+    }
+
+    pub(super) fn refuse(&mut self, now: Instant) -> DirectoryError {
+        self.note_refused();
         let first = self.entries.values().map(|entry| entry.stays_until().since(now)).min();
         DirectoryError::Full(first.unwrap_or(LIFETIME))
     }

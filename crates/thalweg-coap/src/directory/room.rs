@@ -32,56 +32,80 @@ impl RegistrationShare {
     }
 }
 
+/// A registration for which there has to be room.
+pub(super) struct Newcomer<'a> {
+    pub registrant: &'a Registrant,
+    pub has_proved_address: bool,
+    /// The number of the one in whose place it comes.
+    pub known: Option<u64>,
+    /// Bytes that it takes in memory.
+    pub bytes: usize,
+}
+
+/// What there would be of the directory with a newcomer.
+#[derive(Clone, Copy, Debug)]
+struct Shares {
+    all: RegistrationShare,
+    /// Of the newcomer's host.
+    own: RegistrationShare,
+    /// Of addresses that may be forged.
+    unproved: RegistrationShare,
+}
+
 impl ResourceDirectory {
-    /// Makes room for a registration of so many bytes, in place of that with the number `known` if there is one. Registrations
-    /// without a proof go for it, the one that was refreshed longest ago first: those that nobody refreshed for [`IDLE_MAX`], and
-    /// any for a client that proved an identity. What a host has without a proof is bounded as well, and makes room for itself.
+    /// Makes room for a registration. Registrations without a proof go for it: first those of addresses that may be forged, then
+    /// the one that was refreshed longest ago of those that nobody refreshed for [`IDLE_MAX`], and any for a client that proved an
+    /// identity. What a host has without a proof is bounded as well, and makes room for itself. Addresses that may be forged have
+    /// a small part together, and make no room for each other: who is there proves it.
     ///
     /// # Errors
-    /// When too little would go; then nothing does.
-    pub(super) fn make_room(
-        &mut self,
-        now: Instant,
-        registrant: &Registrant,
-        known: Option<u64>,
-        bytes: usize,
-    ) -> Result<(), DirectoryError> {
-        let host = registrant.host();
+    /// When too little would go, or the client has to prove its address; then nothing does.
+    pub(super) fn make_room(&mut self, now: Instant, newcomer: &Newcomer<'_>) -> Result<(), DirectoryError> {
+        let host = newcomer.registrant.host();
+        let is_unproved = host.is_some() && !newcomer.has_proved_address;
         let is_own = |entry: &Entry| host.is_some() && entry.registrant.host() == host;
-        let newcomer = RegistrationShare { registrations: 1, bytes };
-        let (mut all, mut own) = (newcomer, newcomer);
-        for (_, entry) in self.others(known) {
-            all.add(entry);
+        let alone = RegistrationShare { registrations: 1, bytes: newcomer.bytes };
+        let mut shares = Shares { all: alone, own: alone, unproved: alone };
+        for (_, entry) in self.others(newcomer.known) {
+            shares.all.add(entry);
             if is_own(entry) {
-                own.add(entry);
+                shares.own.add(entry);
+            }
+            if entry.is_unproved() {
+                shares.unproved.add(entry);
             }
         }
-        let fits = |all: RegistrationShare, own: RegistrationShare| {
-            all.is_within(1) && (host.is_none() || own.is_within(HOST_PART))
-        };
-        if fits(all, own) {
+        if is_unproved && !shares.unproved.is_within(UNPROVED_PART) {
+            self.note_refused();
+            return Err(DirectoryError::Unproved);
+        }
+        let fits = |shares: &Shares| shares.all.is_within(1) && (host.is_none() || shares.own.is_within(HOST_PART));
+        if fits(&shares) {
             return Ok(());
         }
-        let may_go =
-            |entry: &Entry| entry.registrant.host().is_some() && (host.is_none() || entry.stays_until() <= now);
-        let mut candidates: Vec<(u64, &Entry)> = self.others(known).filter(|(_, entry)| may_go(entry)).collect();
-        candidates.sort_unstable_by_key(|(number, entry)| (entry.refreshed(), *number));
+        let may_go = |entry: &Entry| {
+            let is_weaker = host.is_none() || entry.stays_until() <= now || entry.is_unproved() && !is_unproved;
+            entry.registrant.host().is_some() && is_weaker
+        };
+        let mut candidates: Vec<(u64, &Entry)> =
+            self.others(newcomer.known).filter(|(_, entry)| may_go(entry)).collect();
+        candidates.sort_unstable_by_key(|(number, entry)| (!entry.is_unproved(), entry.refreshed(), *number));
         let mut gone = Vec::new();
         for (number, entry) in candidates {
-            if fits(all, own) {
+            if fits(&shares) {
                 break;
             }
             // Where there is room but for this host, others have not to make any.
-            if all.is_within(1) && !is_own(entry) {
+            if shares.all.is_within(1) && !is_own(entry) {
                 continue;
             }
-            all.take_away(entry);
+            shares.all.take_away(entry);
             if is_own(entry) {
-                own.take_away(entry);
+                shares.own.take_away(entry);
             }
             gone.push(number);
         }
-        if !fits(all, own) {
+        if !fits(&shares) {
             return Err(self.refuse(now));
         }
         gone.into_iter().for_each(|number| drop(self.forget(number)));
@@ -100,7 +124,12 @@ impl Entry {
         self.expires - self.lifetime
     }
 
-    /// Until when nobody without a proof takes its place.
+    /// Whether it came from an address that may be forged.
+    fn is_unproved(&self) -> bool {
+        self.registrant.host().is_some() && !self.has_proved_address
+    }
+
+    /// Until when nobody without a proof takes its place, but at an address that is proved that of one which may be forged.
     pub(super) fn stays_until(&self) -> Instant {
         match self.registrant.host() {
             Some(_) => self.expires.min(self.refreshed() + IDLE_MAX),
@@ -118,3 +147,5 @@ const REGISTRATIONS_MAX: usize = 16_384;
 const BYTES_MAX: usize = 16 << 20;
 /// The part of both that the registrations of one host without a proof take at most: a quarter, as of connections.
 const HOST_PART: usize = 4;
+/// The part of both that the registrations of addresses which may be forged take at most, all together.
+const UNPROVED_PART: usize = 8;

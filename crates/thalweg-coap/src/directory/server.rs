@@ -131,6 +131,7 @@ fn refusal(error: &DirectoryError) -> Response {
     match error {
         DirectoryError::Bad(_) | DirectoryError::Long => Response::error(Code::BAD_REQUEST, error.to_string()),
         DirectoryError::Unauthorized => Response::error(Code::UNAUTHORIZED, error.to_string()),
+        DirectoryError::Unproved => Response::challenge(error.to_string()),
         DirectoryError::Forbidden => Response::error(Code::FORBIDDEN, error.to_string()),
         DirectoryError::Unknown => Response::error(Code::NOT_FOUND, error.to_string()),
         DirectoryError::Full(time) => {

@@ -20,8 +20,13 @@ struct World {
     locations: RefCell<HashMap<String, String>>,
 }
 
-/// A client that proves nothing.
+/// A client that proves nothing but that it is there.
 fn at(address: &str) -> Caller {
+    Caller { has_proved_address: true, ..unproved(address) }
+}
+
+/// One whose address may be forged.
+fn unproved(address: &str) -> Caller {
     Caller::anonymous(address.parse().expect("an address"), Transport::Udp)
 }
 

@@ -5,7 +5,7 @@ use thalweg_base::time::Instant;
 use super::Endpoint;
 use super::answers::RunFate;
 use super::exchange::Exchange;
-use crate::message::{Block, CoapMessage, Code, OptionNumber, RequestBuf, Response};
+use crate::message::{Block, Body, CoapMessage, Code, RequestBuf, Response};
 
 /// Bytes of a request that came in one datagram, at most.
 const BODY_BYTES_SMALL: usize = 4096;
@@ -16,10 +16,7 @@ impl Endpoint {
         let state = self.peers.get(place);
         match self.server.answers_once.fate(now, state.peer.host(), state.verified) {
             RunFate::Allowed => None,
-            RunFate::Unproved => {
-                let echo = self.current_echo(now, place);
-                Some(Response::new(Code::UNAUTHORIZED).with_max_age(0).with_option(OptionNumber::ECHO, &echo))
-            }
+            RunFate::Unproved => Some(Response::challenge(Body::EMPTY)),
             RunFate::Full(seconds) => Some(Response::new(Code::SERVICE_UNAVAILABLE).with_max_age(seconds)),
         }
     }

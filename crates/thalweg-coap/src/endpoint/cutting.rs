@@ -56,6 +56,15 @@ impl Endpoint {
             self.server.bodies.insert(key, response.clone(), 0, ends);
         }
     }
+
+    pub(super) fn body_key(&self, place: u32, asked: &Asked) -> u64 {
+        self.secret.hash((self.peers.get(place).peer, asked.representation, asked.payload))
+    }
+
+    /// Tells apart the requests of FETCH, whose payload says what of the resource is wanted (RFC 8132 §2.1); 0 for none.
+    pub(super) fn payload_hash(&self, payload: &[u8]) -> u64 {
+        if payload.is_empty() { 0 } else { self.secret.hash(payload) }
+    }
 }
 
 /// Whether a response is protected by another server in one message, which its client cannot put together of blocks.

@@ -107,6 +107,13 @@ impl Endpoint {
         exchange.is_some_and(|exchange| matches!(exchange.kind, Kind::Notification(_)))
     }
 
+    /// Whether the client of a request is at its address: one that may be forged has not shown so.
+    #[inline]
+    pub fn has_proved_address(&self, exchange: ExchangeId) -> bool {
+        let exchange = self.server.exchanges.get(exchange.0);
+        exchange.is_some_and(|exchange| self.peers.get(exchange.peer).verified)
+    }
+
     /// The first critical option of a request that is not understood but safe to forward: its driver must answer 4.02 unless
     /// it passes the request on (RFC 7252 §5.4.1, §5.7.1). There are none but under
     /// [`Config::forwarding`](super::Config::forwarding) and [`Config::proxying`](super::Config::proxying).

@@ -444,8 +444,10 @@ impl Endpoint {
     /// An observer acknowledged a notification.
     pub(super) fn confirm_observer(&mut self, now: Instant, id: u64) {
         let Some(observer) = self.server.observers.observers.get_mut(id) else { return };
-        let host = self.peers.get(observer.peer).peer.host();
-        self.server.observers.prove(host, id);
+        let state = self.peers.get(observer.peer);
+        if state.verified {
+            self.server.observers.prove(state.peer.host(), id);
+        }
         let Some(observer) = self.server.observers.observers.get_mut(id) else { return };
         observer.progress.transmission = None;
         observer.progress.confirmed_at = Some(now);

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hash, Hasher};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use thalweg_base::rng::Rng;
 use thalweg_base::time::Instant;
@@ -27,6 +27,8 @@ pub struct PeerState {
     pub seen: Seen,
     /// Whether the peer has proved its address.
     pub verified: bool,
+    /// Acknowledgements of what it was not sent.
+    pub wrong_acknowledgements: u8,
     /// Requests of the peer that handlers work on.
     pub exchanges: usize,
     /// Names the peer in the keys of answers; `None` until one is needed.
@@ -120,6 +122,8 @@ struct Key {
     high: u64,
     low: u64,
     port: u64,
+    /// The link of an address that is unique on its link alone (RFC 4007).
+    zone: u32,
     local: Option<IpAddr>,
 }
 
@@ -129,11 +133,12 @@ impl Key {
         // Session and family have bits of their own behind the port's.
         let port = u64::from(peer.address.port()) | u64::from(peer.session) << 17;
         let local = peer.local;
-        match peer.address.ip() {
-            IpAddr::V4(ip) => Key { high: 0, low: u64::from(ip.to_bits()), port, local },
-            IpAddr::V6(ip) => {
-                let bits = ip.to_bits();
-                Key { high: (bits >> 64) as u64, low: bits as u64, port: port | 1 << 16, local }
+        match peer.address {
+            SocketAddr::V4(v4) => Key { high: 0, low: u64::from(v4.ip().to_bits()), port, zone: 0, local },
+            SocketAddr::V6(v6) => {
+                let bits = v6.ip().to_bits();
+                let zone = if v6.ip().is_unicast_link_local() { v6.scope_id() } else { 0 };
+                Key { high: (bits >> 64) as u64, low: bits as u64, port: port | 1 << 16, zone, local }
             }
         }
     }
@@ -146,6 +151,9 @@ impl Hash for Key {
         state.write_u64(self.high);
         state.write_u64(self.low);
         state.write_u64(self.port);
+        if self.zone != 0 {
+            state.write_u64(u64::from(self.zone));
+        }
         match self.local {
             None => {}
             Some(IpAddr::V4(ip)) => state.write_u64(u64::from(ip.to_bits())),
@@ -227,6 +235,7 @@ impl Peers {
             seen: Seen::default(),
             // A handshake has proved the address; those of loopback cannot be forged from outside (RFC 1122 §3.2.1.3).
             verified: peer.session != 0 || peer.address.ip().to_canonical().is_loopback(),
+            wrong_acknowledgements: 0,
             exchanges: 0,
             answer_seed: None,
             observers: 0,
@@ -323,7 +332,7 @@ impl Peers {
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
-    use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+    use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV6};
 
     use super::super::secret::EndpointSecret;
     use super::*;
@@ -367,6 +376,15 @@ mod tests {
         let hashes: Vec<u64> = ports.into_iter().chain(sessions).chain(locals).chain(own).collect();
         let different: HashSet<u64> = hashes.iter().copied().collect();
         assert_eq!(different.len(), hashes.len(), "{hashes:x?}");
+    }
+
+    #[test]
+    fn equal_addresses_on_two_links_are_two_peers() {
+        let key = |address: &str, zone: u32| {
+            Key::new(Peer::from(SocketAddrV6::new(address.parse().expect("an address"), 5683, 0, zone)))
+        };
+        assert_ne!(key("fe80::1", 2), key("fe80::1", 3));
+        assert_eq!(key("fd00::1", 2), key("fd00::1", 0), "who is known everywhere answers from no zone");
     }
 
     #[test]

@@ -400,6 +400,10 @@ impl Endpoint {
         let exponent = self.config.block_exponent;
         let mut part = self.part(now, &exchange, &mut response, exponent);
         part.observe = registered.map(|one| one.number);
+        if response.is_challenge && !self.peers.get(exchange.peer).verified {
+            part.echo = Some(self.current_echo(now, exchange.peer));
+            exchange.refuse(); // Nothing was done, and a refusal must take no room from answers that are needed.
+        }
         let mut head = self.head(now, &exchange);
         if challenged.is_some() {
             head.message_type = MessageType::Confirmable;
@@ -478,15 +482,6 @@ impl Endpoint {
             self.note(now, exchange.peer, exchange.id, MessageFate::Acknowledged);
         }
         self.peers.release(exchange.peer);
-    }
-
-    pub(super) fn body_key(&self, place: u32, asked: &Asked) -> u64 {
-        self.secret.hash((self.peers.get(place).peer, asked.representation, asked.payload))
-    }
-
-    /// Tells apart the requests of FETCH, whose payload says what of the resource is wanted (RFC 8132 §2.1); 0 for none.
-    pub(super) fn payload_hash(&self, payload: &[u8]) -> u64 {
-        if payload.is_empty() { 0 } else { self.secret.hash(payload) }
     }
 }
 

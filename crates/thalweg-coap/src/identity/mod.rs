@@ -27,12 +27,15 @@ pub struct Caller {
     pub session: Option<Arc<SessionIdentity>>,
     /// The OSCORE context with which the request itself is protected (RFC 8613).
     pub oscore: Option<Arc<Context>>,
+    /// Whether it is at its address: it has a connection or a session, is on this host, or sent back what only this address was
+    /// told (RFC 9175 §2.3).
+    pub has_proved_address: bool,
 }
 
 impl Caller {
-    /// A client that has proved nothing.
+    /// A client that has proved nothing but what its transport does: that it is at its address, unless that is UDP.
     pub fn anonymous(address: SocketAddr, transport: Transport) -> Caller {
-        Caller { address, transport, session: None, oscore: None }
+        Caller { address, transport, session: None, oscore: None, has_proved_address: transport != Transport::Udp }
     }
 
     /// Whether it has proved who it is.

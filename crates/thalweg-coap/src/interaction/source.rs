@@ -73,7 +73,8 @@ impl RequestSource for Endpoint {
     #[inline]
     fn caller(&self, exchange: ExchangeId, peer: Peer) -> Caller {
         let oscore = self.oscore_context(exchange);
-        Caller { address: peer.address, transport: Transport::Udp, session: None, oscore }
+        let has_proved_address = self.has_proved_address(exchange);
+        Caller { address: peer.address, transport: Transport::Udp, session: None, oscore, has_proved_address }
     }
 
     fn is_for_group(&self, exchange: ExchangeId) -> bool {
@@ -160,7 +161,7 @@ impl RequestSource for SecureSource<'_> {
 
     fn caller(&self, exchange: ExchangeId, peer: Peer) -> Caller {
         let (session, oscore) = (self.sessions.identity(peer), self.endpoint.oscore_context(exchange));
-        Caller { address: peer.address, transport: Transport::Dtls, session, oscore }
+        Caller { address: peer.address, transport: Transport::Dtls, session, oscore, has_proved_address: true }
     }
 
     fn is_notification(&self, exchange: ExchangeId) -> bool {

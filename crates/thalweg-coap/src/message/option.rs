@@ -147,7 +147,9 @@ impl OptionNumber {
     pub fn accepts(self, value: &[u8]) -> bool {
         let Some(known) = self.definition() else { return false };
         let fits = (usize::from(known.lengths.0)..=usize::from(known.lengths.1)).contains(&value.len());
-        fits && (matches!(known.form, Form::One | Form::Many) || std::str::from_utf8(value).is_ok())
+        // Who makes a URI of them would leave the path that rules were about (§5.10.1).
+        let is_step = self == OptionNumber::URI_PATH && matches!(value, b"." | b"..");
+        fits && !is_step && (matches!(known.form, Form::One | Form::Many) || std::str::from_utf8(value).is_ok())
     }
 
     /// The option of this name, in whatever case, such as `If-Match`.

@@ -187,7 +187,9 @@ impl RequestBuf {
         Some(match self.fault? {
             TargetFault::Fragment => "its URI has a fragment (#); write %23 for a # in a path or query",
             TargetFault::BadEscape => "a % in its path or query begins no escape; write %25 for a %",
-            TargetFault::BadPart => "a part of its path or query is longer than 255 bytes, or its escapes are no UTF-8",
+            TargetFault::BadPart => {
+                "a part of its path or query is longer than 255 bytes, its escapes are no UTF-8, or a segment of its path is . or .."
+            }
         })
     }
 

@@ -133,6 +133,8 @@ pub struct Response {
     /// From a handler that accepts a registration: whether the client has to acknowledge each notification (CON) or, but for one a
     /// day, none (NON). Absent lets the endpoint choose: the first one, and the latest one some seconds after it was sent.
     pub is_confirmed: Option<bool>,
+    /// From a handler: see [`Response::challenge`].
+    pub is_challenge: bool,
     /// To an application that asked for one block: which block this is. The endpoint cuts responses itself.
     pub block: Option<Block>,
     /// Bytes of the whole body where the server said so.
@@ -153,6 +155,7 @@ impl Response {
             etag: None,
             observe: None,
             is_confirmed: None,
+            is_challenge: false,
             block: None,
             size: None,
             payload: Body::EMPTY,
@@ -168,6 +171,12 @@ impl Response {
     /// An error with a diagnostic payload for people (RFC 7252 §5.5.2).
     pub fn error(code: Code, diagnosis: impl Into<Body>) -> Response {
         Response { payload: diagnosis.into(), ..Response::new(code) }
+    }
+
+    /// 4.01 for a client that may be at another address than its request says: the endpoint adds the Echo value with which it is to
+    /// ask again (RFC 9175 §2.3). Where a client has proved its address, this only says that it may not.
+    pub fn challenge(diagnosis: impl Into<Body>) -> Response {
+        Response { is_challenge: true, ..Response::error(Code::UNAUTHORIZED, diagnosis) }.with_max_age(0)
     }
 
     /// The path and query of what the request has created, escaped as in a URI (RFC 7252 §5.10.7); `None` where the server names none.

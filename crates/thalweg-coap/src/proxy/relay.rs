@@ -59,7 +59,8 @@ impl Relay {
             }
             Ok(response) => response,
             Err(ResourceError::HopLimitReached(proxies)) => self.hop_limit_reached(&proxies),
-            Err(error) => refusal(&error),
+            Err(ResourceError::Answered(response, _)) => between_neighbours_removed(Response::clone(&response)),
+            Err(error) => error.response(),
         }
     }
 
@@ -118,11 +119,13 @@ impl Relay {
             self.things.forget(name);
         }
         let late = || Err(ResourceError::NoAnswer(format!("{} gave no answer about /{}", name.thing, name.path)));
-        let mut response = outcome.unwrap_or_else(|_| late())?;
-        // Blocks with their sizes, and registrations, are between neighbours.
-        (response.block, response.observe, response.size) = (None, None, None);
-        Ok(response)
+        outcome.unwrap_or_else(|_| late()).map(between_neighbours_removed)
     }
+}
+
+/// A response as it goes on: blocks with their sizes, and registrations, are between neighbours.
+fn between_neighbours_removed(response: Response) -> Response {
+    Response { block: None, observe: None, size: None, ..response }
 }
 
 /// Whether the answer depends on more than the resource and its format.
@@ -144,10 +147,6 @@ fn hops_left(request: &CoapRequest<'_>) -> Option<u8> {
         Some([hops]) => hops.checked_sub(1),
         Some(_) => None,
     }
-}
-
-fn refusal(error: &ResourceError) -> Response {
-    Response::error(error.code(), error.to_string())
 }
 
 /// Answers requests that name another server, for a [`Routes::with_proxy`](crate::interaction::routes::Routes::with_proxy).

@@ -77,7 +77,7 @@ impl ProxyUri {
         let host = checked_host(host, uri)?;
         let port = if port.is_empty() { DEFAULT_PORT } else { port.parse().map_err(|_| wrong())? };
         let resource = resource.strip_prefix('/').unwrap_or(resource);
-        if port == 0 || has_bad_escape(resource) {
+        if port == 0 || has_bad_escape(resource) || has_steps(resource) {
             return Err(wrong());
         }
         Ok(ProxyUri { scheme: scheme.to_ascii_lowercase(), host, port, resource: resource.to_owned() })
@@ -104,6 +104,12 @@ fn checked_host(host: &str, uri: &str) -> Result<String, BadProxyUri> {
         true => Ok(host.to_ascii_lowercase()),
         false => Err(BadProxyUri(uri.chars().take(80).collect())),
     }
+}
+
+/// Whether the path has a segment `.` or `..`, which no option carries (RFC 7252 §5.10.1).
+fn has_steps(resource: &str) -> bool {
+    let path = resource.split('?').next().unwrap_or(resource);
+    path.split('/').any(|segment| matches!(segment.to_ascii_lowercase().replace("%2e", ".").as_str(), "." | ".."))
 }
 
 /// Whether a `%` stands before something else than two hexadecimal digits.

@@ -1,12 +1,12 @@
 //! The resource handler: answers requests from the local store.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::interaction::handler::{Catalog, CatalogAttachment, Class, ClassId, Existence, Handler, Terms};
 use crate::interaction::server::Notifier;
 use crate::link_format::WebLink;
 use crate::message::{CoapRequest, Code, Response};
+use crate::resource::error::whole_seconds;
 use crate::resource::{Get, LocalStore, Put, Resource, ResourceError, ResourceRepresentation};
 
 impl Catalog for LocalStore {
@@ -120,7 +120,7 @@ pub fn respond(resource: &dyn Resource, request: &CoapRequest<'_>) -> Response {
         Code::DELETE => delete(resource, request),
         _ => Err(ResourceError::NotAllowed(format!("/{} understands GET, PUT, POST and DELETE", resource.path()))),
     };
-    answer.unwrap_or_else(|error| refusal(&error))
+    answer.unwrap_or_else(|error| error.response())
 }
 
 fn get(resource: &dyn Resource, request: &CoapRequest<'_>) -> Result<ResourceRepresentation, ResourceError> {
@@ -153,22 +153,10 @@ fn delete(resource: &dyn Resource, request: &CoapRequest<'_>) -> Result<Response
     Ok(Response::new(Code::DELETED))
 }
 
-fn refusal(error: &ResourceError) -> Response {
-    let response = Response::error(error.code(), error.to_string());
-    match error {
-        ResourceError::Unavailable(_, retry_after) => response.with_max_age(whole_seconds(*retry_after).max(1)),
-        _ => response,
-    }
-}
-
-/// Whole seconds, begun ones included: a cache may use for a second more what is fresh for a part of one, or it would never keep
-/// a reading that is fresh for a second. Nothing stays nothing.
-fn whole_seconds(time: Duration) -> u32 {
-    u32::try_from(time.as_secs() + u64::from(time.subsec_nanos() > 0)).unwrap_or(u32::MAX)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::device::{Completion, Unit, Value};
     use crate::interaction::routes::Routes;

@@ -1,10 +1,11 @@
 //! Why a resource gave no answer.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::device::DeviceError;
-use crate::message::Code;
+use crate::message::{Code, Response};
 
 /// Why a request to a resource failed. The text goes to the client as a diagnostic payload (RFC 7252 §5.5.2).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,8 +28,10 @@ pub enum ResourceError {
     NoAnswer(String),
     /// Another thing's answer makes no sense.
     BadAnswer(String),
-    /// Another thing answered with this error, or access rules did.
+    /// Access rules answered with this error, or what stands before the resource.
     Refused(Code, String),
+    /// Another thing answered with this error; the text says which one, and what about.
+    Answered(Arc<Response>, String),
     /// The request passed too many proxies, which are named here with spaces between them, the nearest one first (RFC 8768 §4).
     HopLimitReached(String),
 }
@@ -47,9 +50,27 @@ impl ResourceError {
             ResourceError::NoAnswer(_) => Code::GATEWAY_TIMEOUT,
             ResourceError::BadAnswer(_) => Code::BAD_GATEWAY,
             ResourceError::Refused(code, _) => *code,
+            ResourceError::Answered(response, _) => response.code,
             ResourceError::HopLimitReached(_) => Code::HOP_LIMIT_REACHED,
         }
     }
+
+    /// What a client is told of it, and for how long that holds.
+    pub(crate) fn response(&self) -> Response {
+        let response = Response::error(self.code(), self.to_string());
+        let max_age = match self {
+            ResourceError::Unavailable(_, retry_after) => Some(whole_seconds(*retry_after).max(1)),
+            ResourceError::Answered(answer, _) => answer.max_age,
+            _ => None,
+        };
+        Response { max_age, ..response }
+    }
+}
+
+/// Whole seconds, begun ones included: a cache may use for a second more what is fresh for a part of one, or it would never keep
+/// a reading that is fresh for a second. Nothing stays nothing.
+pub(super) fn whole_seconds(time: Duration) -> u32 {
+    u32::try_from(time.as_secs() + u64::from(time.subsec_nanos() > 0)).unwrap_or(u32::MAX)
 }
 
 impl From<DeviceError> for ResourceError {
@@ -77,7 +98,8 @@ impl fmt::Display for ResourceError {
             | ResourceError::Failed(reason)
             | ResourceError::NoAnswer(reason)
             | ResourceError::BadAnswer(reason)
-            | ResourceError::Refused(_, reason) => f.write_str(reason),
+            | ResourceError::Refused(_, reason)
+            | ResourceError::Answered(_, reason) => f.write_str(reason),
         }
     }
 }

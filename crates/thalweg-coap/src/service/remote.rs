@@ -228,5 +228,5 @@ fn refused(name: &RemoteName, response: &Response) -> ResourceError {
         return ResourceError::HopLimitReached(text.into_owned());
     }
     let reason = format!("{} answered {:?} to /{} {text}", name.thing, response.code, name.path);
-    ResourceError::Refused(response.code, reason.trim_end().to_owned())
+    ResourceError::Answered(Arc::new(response.clone()), reason.trim_end().to_owned())
 }

@@ -71,6 +71,41 @@ fn a_client_with_a_proof_finds_a_place_in_a_directory_full_of_strangers() {
 }
 
 #[test]
+fn addresses_that_may_be_forged_fill_an_eighth_of_a_directory_and_give_way() {
+    let world = World::new();
+    let forged = |number: u32| Caller { has_proved_address: false, ..stranger(number) };
+    assert_eq!(world.ask_as(&forged(0), &RequestBuf::post("/rd?ep=plain", "</x>")), "2.01 rd/1");
+    let small = |number: u32| RequestBuf::post(&format!("/rd?ep=f{number}&lt=4294967295"), "");
+    let taken = (1..20_000).take_while(|number| world.ask_as(&forged(*number), &small(*number)).starts_with("2.01"));
+    assert_eq!(taken.count(), 2047);
+    let refusal = world.handler.handle(&small(9999).view().of(&forged(9999))).expect("its path");
+    assert_eq!((refusal.code, refusal.is_challenge, refusal.max_age), (Code::UNAUTHORIZED, true, Some(0)));
+    assert_eq!(world.handler.counts().refused, 2);
+    let again = world.ask_as(&forged(0), &RequestBuf::post("/rd?ep=plain", "</y>"));
+    assert_eq!(again, "2.01 rd/1", "what it has it may register anew");
+    // Who proves its address finds as much room as if they were not there.
+    let proved = fill(&world, |number| number);
+    assert_eq!(proved, fill(&World::new(), |number| number));
+    assert!(world.ask(&RequestBuf::get("/rd/1")).starts_with("4.04"));
+}
+
+#[test]
+fn a_refresh_at_the_location_proves_the_address_that_was_told_it_and_no_other() {
+    let world = World::new();
+    let (client, elsewhere) = (unproved("10.1.0.1:5683"), unproved("10.2.0.1:5683"));
+    assert_eq!(world.ask_as(&client, &lasting("first")), "2.01 rd/1");
+    assert_eq!(world.ask_as(&client, &lasting("second")), "2.01 rd/2");
+    let [first, second] = ["1", "2"].map(|number| RequestBuf::post(&world.location(number), ""));
+    assert_eq!(world.ask_as(&client, &first), "2.04 ");
+    assert_eq!(world.ask_as(&elsewhere, &second), "2.04 ");
+    // The first one leaves its place to none of those that give way to others at proved addresses.
+    let proved = fill(&world, |number| number);
+    assert_eq!(proved, fill(&World::new(), |number| number) - 1);
+    let codes = ["/rd/1", "/rd/2"].map(|path| world.ask(&RequestBuf::get(path))[..4].to_owned());
+    assert_eq!(codes, ["2.05", "4.04"]);
+}
+
+#[test]
 fn a_lookup_has_a_bounded_number_of_filters() {
     let world = World::new();
     world.register("ep=a&base=coap://h", "</x>;rt=lamp,</y>");

@@ -61,8 +61,8 @@ pub struct ReliableLimits {
     pub messages_per_turn_max: usize,
     /// Requests of one connection that handlers work on; further ones are not read. Default 256.
     pub exchanges_per_connection_max: usize,
-    /// Registrations for notifications of all connections; further ones get a plain answer, and so does one of more than 1 KiB.
-    /// Default 16,384.
+    /// Registrations for notifications of all connections. A further one takes the place of one of the host that has most, if its own
+    /// has fewer, or gets a plain answer; so does one of more than 1 KiB. Default 16,384.
     pub observers_max: usize,
     /// The same of one connection. Default 1,024.
     pub observers_per_connection_max: usize,
@@ -214,8 +214,9 @@ impl ReliableEndpoint {
         }
         self.counts.inbound_bytes -= connection.inbound_bytes();
         self.counts.outbound_bytes -= connection.unsent_bytes();
+        let host = connection.peer.host();
         for (token, observation) in &connection.observations {
-            self.forget_path(id, *token, &observation.path);
+            self.forget_place(host, (id, *token), &observation.path);
         }
         let mut requests: Vec<RequestId> = connection.requests.into_values().collect();
         requests.sort_unstable_by_key(|request| request.0);

@@ -7,9 +7,10 @@ use super::serve::{JoinedBlocks, ReliableExchange};
 use super::{ConnectionId, ReliableEndpoint};
 use crate::endpoint::asked::Asked;
 use crate::endpoint::observers::{NOTIFY_AGAIN_AFTER, NotifiedFormat, REGISTRATION_BYTES_MAX};
+use crate::endpoint::peer::PeerHost;
 use crate::endpoint::pending::PendingRegistration;
 use crate::endpoint::{EndpointEvent, ExchangeId};
-use crate::message::{Response, Token};
+use crate::message::{Code, Response, Token};
 
 /// A registration that is about to be answered.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +32,12 @@ impl ReliableEndpoint {
     }
 
     /// Registers the client of an exchange if it wants to and the handler accepts.
-    pub(super) fn register(&mut self, exchange: &mut ReliableExchange, response: &Response) -> Option<NewObservation> {
+    pub(super) fn register(
+        &mut self,
+        now: Instant,
+        exchange: &mut ReliableExchange,
+        response: &Response,
+    ) -> Option<NewObservation> {
         let PendingRegistration { request, path, is_outdated, .. } = *exchange.registration.take()?;
         let (id, token) = (exchange.connection, exchange.token);
         self.forget_observation(id, token);
@@ -39,12 +45,12 @@ impl ReliableEndpoint {
             return None;
         }
         let connection = self.connections.get_mut(id.0)?;
-        let is_full = self.serving.observers >= self.limits.observers_max
-            || connection.observations.len() >= self.limits.observers_per_connection_max;
+        let is_full = connection.observations.len() >= self.limits.observers_per_connection_max;
         // A bound on their number bounds their memory only together with one on each.
-        if is_full || request.capacity() > REGISTRATION_BYTES_MAX {
+        if is_full || request.capacity() > REGISTRATION_BYTES_MAX || !self.make_place(now, id) {
             return None;
         }
+        let connection = self.connections.get_mut(id.0)?;
         let asked = Asked { observe: None, ..exchange.asked };
         let mut format = NotifiedFormat::default();
         format.handle_answer(response);
@@ -53,6 +59,8 @@ impl ReliableEndpoint {
         let observation =
             Observation { serial, path: path.clone(), request, asked, format, is_asked, is_stale, is_queued };
         connection.observations.insert(token, observation);
+        let host = connection.peer.host();
+        *self.serving.hosts.entry(host).or_default() += 1;
         self.serving.observers += 1;
         let of_path = self.serving.by_path.entry(path.clone()).or_default();
         of_path.insert((id, token));
@@ -60,6 +68,35 @@ impl ReliableEndpoint {
             self.events.push_back(EndpointEvent::Observers { path, count: 1 });
         }
         Some(NewObservation { number: self.next_number(), is_outdated })
+    }
+
+    /// Whether there is a place for one more registration of a connection: a free one, or that of a host which has more than its own.
+    /// Connections cost a host little, so that there are places for others whatever one does.
+    fn make_place(&mut self, now: Instant, id: ConnectionId) -> bool {
+        if self.serving.observers < self.limits.observers_max {
+            return true;
+        }
+        let Some(host) = self.connections.get(id.0).map(|one| one.peer.host()) else { return false };
+        let own = self.serving.hosts.get(&host).copied().unwrap_or(0);
+        let heaviest = self.serving.hosts.iter().max_by_key(|(host, count)| (**count, **host));
+        let Some((heaviest, _)) = heaviest.filter(|(_, count)| **count > own + 1) else { return false };
+        let of_heaviest = self.connections.iter().filter(|(_, one)| one.peer.host() == *heaviest);
+        let Some((id, most)) = of_heaviest.max_by_key(|(id, one)| (one.observations.len(), *id)) else { return false };
+        let newest = most.observations.iter().max_by_key(|(_, observation)| observation.serial);
+        let Some((token, observation)) = newest.map(|(token, observation)| (*token, observation.asked)) else {
+            return false;
+        };
+        self.end_observation(now, ConnectionId(id), token, observation);
+        true
+    }
+
+    /// Ends a registration that has to make room, which its client is told (RFC 7641 §4.2).
+    fn end_observation(&mut self, now: Instant, connection: ConnectionId, token: Token, asked: Asked) {
+        self.forget_observation(connection, token);
+        let (code, blocks) = (Code::GET, JoinedBlocks::default());
+        let exchange = ReliableExchange { connection, token, asked, code, blocks, registration: None, notifies: None };
+        let response = Response::error(Code::SERVICE_UNAVAILABLE, "others need the places of this host's observations");
+        self.push(now, &exchange, response, None);
     }
 
     /// Notifications arrive in their order; the number is for whoever passes them on.
@@ -74,12 +111,20 @@ impl ReliableEndpoint {
             if observation.is_queued {
                 connection.stale.retain(|other| *other != token);
             }
-            self.forget_path(id, token, &observation.path);
+            let host = connection.peer.host();
+            self.forget_place(host, (id, token), &observation.path);
         }
     }
 
-    pub(super) fn forget_path(&mut self, id: ConnectionId, token: Token, path: &str) {
+    /// Gives the place of a registration of this host back.
+    pub(super) fn forget_place(&mut self, host: PeerHost, (id, token): (ConnectionId, Token), path: &str) {
         self.serving.observers -= 1;
+        if let Some(count) = self.serving.hosts.get_mut(&host) {
+            *count -= 1;
+            if *count == 0 {
+                self.serving.hosts.remove(&host);
+            }
+        }
         let Some(of_path) = self.serving.by_path.get_mut(path) else { return };
         of_path.remove(&(id, token));
         if of_path.is_empty() {

@@ -14,6 +14,7 @@ use crate::endpoint::asked::{Asked, OptionRefusal};
 use crate::endpoint::bounded::BoundedMap;
 use crate::endpoint::cutting::whole;
 use crate::endpoint::encode::{OutOfRange, ResponsePart, cut};
+use crate::endpoint::peer::PeerHost;
 use crate::endpoint::pending::{PendingRegistration, PendingRegistrations};
 use crate::endpoint::slab::Slab;
 use crate::endpoint::spare::Spare;
@@ -33,6 +34,8 @@ pub(super) struct Serving {
     pub by_path: HashMap<String, BTreeSet<(ConnectionId, Token)>>,
     pub pending: PendingRegistrations,
     pub observers: usize,
+    /// How many of them each host has.
+    pub hosts: HashMap<PeerHost, usize>,
     pub number: u32,
     /// How many registrations there were.
     pub registrations: u64,
@@ -48,6 +51,7 @@ impl Serving {
             by_path: HashMap::new(),
             pending: PendingRegistrations::default(),
             observers: 0,
+            hosts: HashMap::new(),
             number: 0,
             registrations: 0,
             spare: Spare::default(),
@@ -225,7 +229,7 @@ impl ReliableEndpoint {
         if is_unwanted {
             return;
         }
-        let registered = self.register(&mut exchange, &response);
+        let registered = self.register(now, &mut exchange, &response);
         self.push(now, &exchange, response, registered.map(|one| one.number));
         if registered.is_some_and(|one| one.is_outdated) {
             self.ask_for_observation(exchange.connection, exchange.token);

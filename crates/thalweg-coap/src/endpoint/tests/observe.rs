@@ -1,6 +1,8 @@
 //! Observation, seen from both sides.
 
 use super::*;
+use thalweg_base::rng::Rng;
+
 use crate::message::{Block, ETag, MessageId, MessageWriter, Observe, Token};
 
 fn observe(client: &mut Host, target: &str) -> RequestId {
@@ -308,6 +310,32 @@ fn a_registration_at_an_unverified_address_draws_one_message_only() {
         notify(&mut server, "x");
     }
     assert_eq!(server.lines().iter().filter(|line| line.starts_with("CON")).count(), 1);
+}
+
+#[test]
+fn acknowledgements_that_are_guessed_prove_no_address() {
+    for (guesses, is_proved) in [(0, true), (8, true), (9, false), (300, false)] {
+        let mut server = Host::new(trusting());
+        server.receive(1, &bytes("51010001 07 60 5161"));
+        server.serve(state("0"));
+        server.sent();
+        notify(&mut server, "x");
+        let sent = server.sent();
+        let asks = sent.iter().map(|bytes| CoapMessage::parse(bytes).expect("an endpoint sends CoAP"));
+        let asks: Vec<_> = asks.filter(|message| message.message_type == MessageType::Confirmable).collect();
+        let [MessageId(id)] = asks.iter().map(|message| message.id).collect::<Vec<_>>()[..] else { panic!("{asks:?}") };
+        for guess in (0..=guesses).rev() {
+            let [high, low] = id.wrapping_sub(guess).to_be_bytes();
+            server.receive(1, &[0x60, 0, high, low]);
+        }
+        let place = server.endpoint.peers.hold(peer(1), &mut Rng::new(1)).expect("a place");
+        assert_eq!(server.endpoint.peers.get(place).verified, is_proved, "{guesses}");
+        assert_eq!(server.endpoint.observers("/a"), 1);
+        server.endpoint.peers.release(place);
+        // It is an acknowledgement all the same.
+        server.pass(Duration::from_secs(10));
+        assert_eq!(server.lines().iter().filter(|line| line.starts_with("CON")).count(), 0, "{guesses}");
+    }
 }
 
 #[test]

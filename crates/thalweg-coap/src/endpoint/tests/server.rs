@@ -44,6 +44,7 @@ fn critical_options_have_to_be_understood() {
     check("40010001 d10401 0101", &["ACK 4.02 [24]"]); // Accept twice
     check("40010001 d3040a0b0c", &["ACK 4.02 [24]"]); // Accept of three bytes
     check("40010001 b2e9e9", &["ACK 4.02 [26]"]); // a path that is no UTF-8
+    check("40010001 b22e2e", &["ACK 4.02 [26]"]); // one that leaves its folder
     check("40010001 61 01 01 02 a161", &["ACK 2.05 Content-Format=0 [11]"]); // Observe twice is elective
 }
 

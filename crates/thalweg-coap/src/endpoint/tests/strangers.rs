@@ -380,3 +380,22 @@ fn a_group_is_told_neither_errors_nor_lists_without_anything_in_them() {
         assert_eq!(server.sent().len(), usize::from(is_told), "{response:?}");
     }
 }
+
+#[test]
+fn a_handler_lets_a_client_prove_its_address() {
+    let (mut client, mut server) = (Host::new(Config::default()), Host::new(Config::default()));
+    let handler = |request: &CoapRequest<'_>| match request.options.value(OptionNumber::ECHO) {
+        Some(_) => Response::new(Code::CREATED),
+        None => Response::challenge("where are you?"),
+    };
+    let post = || RequestBuf::post("/rd?ep=a", "</x>");
+    client.endpoint.request(client.now, peer(SERVER), post(), Confirmability::Confirmable).unwrap();
+    let lines = exchange(&mut client, &mut server, handler);
+    assert_eq!(lines[1], "< ACK 4.01 Max-Age=0 Echo [14]");
+    assert_eq!(lines[3], "< ACK 2.01");
+    assert_eq!(response(&mut client).code, Code::CREATED);
+    // Who has proved it is told that it may not, and no more.
+    client.endpoint.request(client.now, peer(SERVER), post(), Confirmability::Confirmable).unwrap();
+    let lines = exchange(&mut client, &mut server, handler);
+    assert_eq!(lines[1..], ["< ACK 4.01 Max-Age=0 [14]"]);
+}

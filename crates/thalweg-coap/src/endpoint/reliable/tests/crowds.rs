@@ -307,6 +307,43 @@ fn register(server: &mut ReliableEndpoint, end: ConnectionId, tokens: std::ops::
 }
 
 #[test]
+fn connections_of_one_host_leave_places_to_observers_of_others() {
+    let limits = ReliableLimits { observers_max: 8, observers_per_connection_max: 5, ..ReliableLimits::default() };
+    let (mut server, ends) = server_with(3, limits, &[]);
+    let taken = [0, 1, 2].map(|end: usize| register(&mut server, ends[end], 0..5));
+    assert_eq!(taken, [5, 8, 8]);
+    let others = [2, 3].map(|host: u8| {
+        let address: SocketAddr = ([192, 0, 2, host], 40_000).into();
+        let id = server.open(at(0), Caller::anonymous(address, Transport::Tcp), Framing::Stream);
+        server.handle_bytes(at(0), id, &[0x00, 0xe1]);
+        let sent = server.outgoing(id).len();
+        server.handle_sent(at(0), id, sent);
+        id
+    });
+    let has = |server: &ReliableEndpoint| -> Vec<usize> {
+        let of = |end: &ConnectionId| server.connections.get(end.0).map_or(0, |one| one.observations.len());
+        ends.iter().chain(&others).map(of).collect()
+    };
+    assert_eq!(has(&server), [5, 3, 0, 0, 0]);
+    assert_eq!(register(&mut server, others[0], 0..1), 8);
+    assert_eq!(has(&server), [4, 3, 0, 1, 0], "the newest of the connection that has most");
+    // Its client is told: 5.03 to the token of the registration that ended.
+    let told = server.outgoing(ends[0]).to_vec();
+    assert!(told.windows(2).any(|pair| pair == [0xa3, 4]), "{told:x?}");
+    server.handle_sent(at(0), ends[0], told.len());
+    register(&mut server, others[0], 1..5);
+    assert_eq!(has(&server), [2, 2, 0, 4, 0], "no host takes from one that would have fewer then");
+    register(&mut server, others[1], 0..5);
+    let held = has(&server);
+    assert_eq!((held[0] + held[1], held[3] + held[4]), (3, 5), "{held:?}");
+    assert_eq!(server.counts().observers, 8);
+    server.notify(at(0), "/body");
+    assert_eq!(answer_observed(&mut server), 8);
+    others.iter().chain(&ends).for_each(|end| server.handle_end(*end));
+    assert_eq!(server.counts().observers, 0);
+}
+
+#[test]
 fn observers_of_one_connection_and_of_all_have_bounds_and_places_come_back() {
     let limits = ReliableLimits { observers_max: 8, observers_per_connection_max: 5, ..ReliableLimits::default() };
     let (mut server, ends) = server_with(3, limits, &[]);

@@ -100,8 +100,8 @@ impl Receiver {
 
     /// Appends arrived datagrams to `into` without waiting, at most 32 messages a socket; returns their number.
     ///
-    /// After a return of zero nothing is queued, and [`Receiver::wait`] is due. Asks only sockets that have something, as
-    /// the last wait told or the traffic of the last call suggests.
+    /// After a return of zero [`Receiver::wait`] is due. Asks only sockets that have something, as the last wait told or the traffic
+    /// of the last call suggests: while one always has more, what comes in by another is found after a wait alone.
     pub fn receive(&mut self, into: &mut Vec<Datagram>) -> usize {
         let before = into.len();
         for place in 0..self.discovers.len() {

@@ -108,6 +108,9 @@ impl IoThread {
         // Whether only waiting remains.
         let mut settled = false;
         while !self.state.is_stopping() {
+            if self.turns.wants_to_ask() {
+                self.ask_all();
+            }
             let received = self.receiver.receive(&mut self.inbox);
             if received > 0 {
                 trace::received();
@@ -131,6 +134,10 @@ impl IoThread {
     fn turn(&mut self) -> bool {
         self.let_callers_pass();
         let now = clock::now();
+        if self.turns.has_missed(now, self.due) {
+            self.ask_all();
+            self.receiver.receive(&mut self.inbox);
+        }
         let timers_wait = self.turns.begin_turn(now, self.due, self.inbox.len());
         self.state.alarm.take_requests(&mut self.requests);
         if !self.requests.is_empty() {
@@ -207,8 +214,7 @@ impl IoThread {
     fn sleep(&mut self) {
         if let Some(until) = self.gathering.pause_after(self.turns.last()) {
             std::thread::sleep(until.min(self.due).since(clock::now()));
-            let waited = self.receiver.wait(Some(Duration::ZERO));
-            self.note_wakeup(waited);
+            self.ask_all();
             return;
         }
         // The time of the last turn is exact enough, since it only keeps sleeps short while writers are active.
@@ -232,15 +238,21 @@ impl IoThread {
                 }
                 std::hint::spin_loop();
             }
-            let waited = self.receiver.wait(Some(Duration::ZERO));
-            if self.note_wakeup(waited) || self.state.alarm.has_requests() || clock::now() >= self.due {
+            if self.ask_all() || self.state.alarm.has_requests() || clock::now() >= self.due {
                 return;
             }
         }
     }
 
+    /// Asks all sockets whether they have something; true when there is any news.
+    fn ask_all(&mut self) -> bool {
+        let waited = self.receiver.wait(Some(Duration::ZERO));
+        self.note_wakeup(waited)
+    }
+
     /// Handles the events of a wait; true when there were any.
     fn note_wakeup(&mut self, waited: std::io::Result<Wakeup>) -> bool {
+        self.turns.note_asked();
         match waited {
             Ok(wakeup) => {
                 if wakeup.interfaces_changed {

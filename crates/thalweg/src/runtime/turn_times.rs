@@ -1,4 +1,4 @@
-//! When the I/O thread takes its turns, and what it does first after it has stood still.
+//! When the I/O thread takes its turns and looks at all of its sockets, and what it does first after it has stood still.
 
 use std::time::Duration;
 
@@ -8,6 +8,10 @@ use thalweg_rtps::time::Instant;
 /// by a few milliseconds.
 const STANDSTILL_MIN: Duration = Duration::from_millis(100);
 
+/// For how long a thread that always has something to read reads the sockets alone that it knows to have more. Signs of life and
+/// announcements come in by others; asking for them costs a call.
+const LOOK_AROUND_PERIOD: Duration = Duration::from_millis(1);
+
 /// How long timers wait for what has gathered in the sockets meanwhile: some ten thousand datagrams.
 const CATCH_UP_MAX: Duration = Duration::from_millis(50);
 
@@ -15,6 +19,8 @@ const CATCH_UP_MAX: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub(super) struct TurnTimes {
     last: Instant,
+    /// The first turn since it asked which sockets have something; `None` where it has taken none since.
+    unasked_since: Option<Instant>,
     /// Since when it handles what came while it stood still.
     catches_up_since: Option<Instant>,
 }
@@ -22,7 +28,7 @@ pub(super) struct TurnTimes {
 impl TurnTimes {
     /// Those of a thread that starts at `now`.
     pub(super) fn new(now: Instant) -> TurnTimes {
-        TurnTimes { last: now, catches_up_since: None }
+        TurnTimes { last: now, unasked_since: None, catches_up_since: None }
     }
 
     /// The time of the last turn.
@@ -30,11 +36,31 @@ impl TurnTimes {
         self.last
     }
 
+    /// The thread has asked which sockets have something.
+    pub(super) fn note_asked(&mut self) {
+        self.unasked_since = None;
+    }
+
+    /// Whether it is time to ask, though some socket is known to have more.
+    pub(super) fn wants_to_ask(&self) -> bool {
+        self.unasked_since.is_some_and(|since| self.last.since(since) >= LOOK_AROUND_PERIOD)
+    }
+
+    /// Whether the thread, whose next turn begins at `now`, has stood still since it asked: then nobody has told what came meanwhile.
+    pub(super) fn has_missed(&self, now: Instant, due: Instant) -> bool {
+        self.unasked_since.is_some() && self.has_stood_still(now, due)
+    }
+
+    fn has_stood_still(&self, now: Instant, due: Instant) -> bool {
+        now.since(due.max(self.last)) >= STANDSTILL_MIN
+    }
+
     /// A turn begins at `now` with so many datagrams; timers were due at `due`. Returns whether they are to wait: signs of life may still
     /// lie in the sockets that are older than the ends of their leases, of which a turn reads a part only.
     pub(super) fn begin_turn(&mut self, now: Instant, due: Instant, datagrams: usize) -> bool {
-        let stood_still = now.since(due.max(self.last)) >= STANDSTILL_MIN;
+        let stood_still = self.has_stood_still(now, due);
         self.last = now;
+        self.unasked_since.get_or_insert(now);
         if stood_still {
             self.catches_up_since.get_or_insert(now);
         }
@@ -61,6 +87,30 @@ mod tests {
         assert!(!turns.begin_turn(at(1_002), at(20), 0), "that was all");
         assert!(!turns.begin_turn(at(1_003), at(1_003), 32));
         assert_eq!(turns.last(), at(1_003));
+    }
+
+    #[test]
+    fn a_thread_that_always_has_something_to_read_looks_at_the_other_sockets_all_the_same() {
+        let mut turns = TurnTimes::new(at(0));
+        let turn = |turns: &mut TurnTimes, millis| {
+            turns.begin_turn(at(millis), Instant::NEVER, 32);
+            turns.wants_to_ask()
+        };
+        assert_eq!([10, 10, 11].map(|millis| turn(&mut turns, millis)), [false, false, true]);
+        turns.note_asked();
+        assert_eq!([11, 15, 15].map(|millis| turn(&mut turns, millis)), [false, true, true]);
+        turns.note_asked();
+        assert!(!turns.wants_to_ask() && !turn(&mut turns, 9_000), "it was asked while the thread slept");
+    }
+
+    #[test]
+    fn what_came_while_the_thread_stood_still_within_a_turn_is_asked_for() {
+        let mut turns = TurnTimes::new(at(0));
+        turns.begin_turn(at(10), at(20), 1);
+        assert!(!turns.has_missed(at(90), at(20)), "it has not stood still");
+        assert!(turns.has_missed(at(1_000), at(20)));
+        turns.note_asked();
+        assert!(!turns.has_missed(at(1_000), at(20)), "it has asked since");
     }
 
     #[test]

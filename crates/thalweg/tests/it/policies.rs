@@ -10,7 +10,7 @@ use thalweg::qos::{
 };
 use thalweg::types::Timestamp;
 use thalweg::{
-    DataReader, DataWriter, DomainParticipant, ErrorKind, InstanceState, Publisher, PublisherQos, Subscriber,
+    DataReader, DataWriter, Delivery, DomainParticipant, ErrorKind, InstanceState, Publisher, PublisherQos, Subscriber,
     SubscriberQos,
 };
 
@@ -303,6 +303,29 @@ fn a_stopped_process_is_noticed_within_its_writers_lease() {
     other.signal("-CONT");
     eventually("it is alive again", || reader.liveliness_changed().alive == 1);
     assert_eq!(reader.subscription_matched().total, 1, "it was matched all the time");
+}
+
+#[test]
+fn a_participant_that_always_has_something_to_read_hears_signs_of_life() {
+    let (domain, name) = (domain(), unique("busy"));
+    let participant = participant(domain);
+    let qos = ReaderQos { liveliness: lease(LivelinessKind::Automatic), ..late_reader() };
+    let idle = participant.create_reader(&participant.create_topic::<Shape>(&name), qos).unwrap();
+    let flooded = participant.create_topic::<Shape>(&format!("{name} flood"));
+    let busy = participant.create_reader(&flooded, ReaderQos::default()).unwrap();
+    let _automatic = start("automatic", domain, &name);
+    take(&idle, 1);
+    // Ten more samples come meanwhile.
+    let slow = |reader: &DataReader<Shape>| {
+        drop(reader.take(usize::MAX));
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    busy.on_data(Delivery::Inline, slow).unwrap();
+    let _fast = start("fast", domain, flooded.name());
+    busy.wait_for_matched(1, PATIENCE).unwrap();
+    std::thread::sleep(SPAN * 5);
+    let status = idle.liveliness_changed();
+    assert_eq!((status.alive, status.not_alive), (1, 0), "its process keeps it alive");
 }
 
 #[test]

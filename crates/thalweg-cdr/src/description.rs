@@ -241,4 +241,19 @@ impl Type {
             other => other,
         }
     }
+
+    /// The same type with `octet` in the place of `uint8`, which are both `u8` in Rust: in itself, and in sequences, arrays and maps. Types
+    /// that have a name stay as they are.
+    #[must_use]
+    pub fn of_octets(self) -> Type {
+        match self {
+            Type::Primitive(Primitive::UInt8) => Type::Primitive(Primitive::Byte),
+            Type::Sequence { element, bound } => Type::Sequence { element: Box::new(element.of_octets()), bound },
+            Type::Array { element, count } => Type::Array { element: Box::new(element.of_octets()), count },
+            Type::Map { key, element, bound } => {
+                Type::Map { key: Box::new(key.of_octets()), element: Box::new(element.of_octets()), bound }
+            }
+            other => other,
+        }
+    }
 }

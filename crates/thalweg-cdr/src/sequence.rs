@@ -345,6 +345,9 @@ fn decode_dimension<T: Decode, const N: usize>(
 /// IDL's `@external` member: the same on the wire as the value in the box; it permits recursive types.
 impl<T: Layout> Layout for Box<T> {
     const PRIMITIVE: bool = T::PRIMITIVE;
+    const ARRAY: bool = T::ARRAY;
+    const ELEMENT_PRIMITIVE: bool = T::ELEMENT_PRIMITIVE;
+    const DIMENSION_KEY_SIZE: KeySize = T::DIMENSION_KEY_SIZE;
     const LENGTH_CODE: LengthCode = T::LENGTH_CODE;
     const KEY_SIZE: KeySize = T::KEY_SIZE;
     const KEY_HAS_OPTIONAL: bool = T::KEY_HAS_OPTIONAL;

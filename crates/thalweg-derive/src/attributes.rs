@@ -31,6 +31,8 @@ pub struct TypeAttributes {
     pub key: Option<Span>,
     pub bit_bound: Option<LitInt>,
     pub discriminator: Option<Type>,
+    /// On a union: its discriminator is IDL's `octet`.
+    pub octet: Option<Span>,
     /// The type is only part of others.
     pub nested: bool,
     /// The key has no bound, since it contains values of the type itself.
@@ -69,6 +71,7 @@ impl TypeAttributes {
             key: None,
             bit_bound: None,
             discriminator: None,
+            octet: None,
             nested: false,
             unbounded_key: false,
             cdr: parse_quote!(::thalweg::cdr),
@@ -83,12 +86,13 @@ impl TypeAttributes {
                 "key" => found.key = Some(meta.path.span()),
                 "bit_bound" => found.bit_bound = Some(meta.value()?.parse()?),
                 "discriminator" => found.discriminator = Some(meta.value()?.parse()?),
+                "octet" => found.octet = Some(meta.path.span()),
                 "nested" => found.nested = true,
                 "unbounded_key" => found.unbounded_key = true,
                 "crate" => found.cdr = meta.value()?.parse::<LitStr>()?.parse()?,
                 _ => {
                     return Err(meta.error(
-                        "expected `name`, `extensibility`, `autoid`, `plain`, `key`, `bit_bound`, `discriminator`, `nested`, `unbounded_key` or `crate`",
+                        "expected `name`, `extensibility`, `autoid`, `plain`, `key`, `bit_bound`, `discriminator`, `octet`, `nested`, `unbounded_key` or `crate`",
                     ));
                 }
             }
@@ -120,6 +124,8 @@ pub struct MemberAttributes {
     pub max_len: Option<Expr>,
     pub default: DefaultValue,
     pub must_understand: bool,
+    /// Its `u8` are IDL's `octet`.
+    pub octet: Option<Span>,
     /// In the default branch of a union: the field that takes the label.
     pub label: Option<Span>,
     pub name: Option<LitStr>,
@@ -134,6 +140,7 @@ impl MemberAttributes {
             max_len: None,
             default: DefaultValue::OfType,
             must_understand: false,
+            octet: None,
             label: None,
             name: None,
             given: GivenWords::default(),
@@ -148,12 +155,13 @@ impl MemberAttributes {
                 }
                 "default" => found.default = DefaultValue::OfRust,
                 "must_understand" => found.must_understand = true,
+                "octet" => found.octet = Some(meta.path.span()),
                 "label" => found.label = Some(meta.path.span()),
                 "name" => found.name = Some(meta.value()?.parse()?),
                 _ => {
-                    return Err(
-                        meta.error("expected `name`, `key`, `id`, `max_len`, `default`, `must_understand` or `label`")
-                    );
+                    return Err(meta.error(
+                        "expected `name`, `key`, `id`, `max_len`, `default`, `must_understand`, `octet` or `label`",
+                    ));
                 }
             }
             Ok(())

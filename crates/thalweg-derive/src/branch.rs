@@ -6,13 +6,14 @@ use syn::spanned::Spanned;
 use syn::{Error, Expr, ExprLit, Field, Fields, Ident, Lit, Pat, Path, Result, Type, Variant};
 
 use crate::attributes::{AutoId, ExtensibilityAttribute, MemberAttributes, VariantAttributes, assigned_id};
+use crate::member::has_octets;
 
 /// A variant of the enum.
 pub struct Branch<'a> {
     pub variant: &'a Ident,
     /// The name of its member in IDL.
     pub name: String,
-    /// The labels that select it; none for a default branch without.
+    /// The labels that select it; none for a default branch without. A default branch is selected by all that no other has, too.
     pub pattern: Option<&'a Pat>,
     /// The label that is written, unless the variant has it.
     pub label: TokenStream,
@@ -34,6 +35,8 @@ pub struct Wanted {
 pub struct BranchValue<'a> {
     pub of_type: &'a Type,
     pub max_len: Option<Expr>,
+    /// Whether its `u8` are IDL's `octet`.
+    pub octet: bool,
 }
 
 /// In a mutable union the discriminator has the id 0, and the branches count from 1; else they count from 0, as Cyclone DDS has it.
@@ -90,8 +93,8 @@ fn parse_fields<'a>(variant: &'a Variant, found: &VariantAttributes) -> Result<(
         parsed.push((field, MemberAttributes::parse(&field.attrs)?));
     }
     let captures_label = parsed.first().is_some_and(|(_, attributes)| attributes.label.is_some());
-    if captures_label && (found.default.is_none() || found.case.is_some()) {
-        return Err(Error::new_spanned(variant, "only a default branch without `case` takes the label"));
+    if captures_label && found.default.is_none() {
+        return Err(Error::new_spanned(variant, "only a default branch takes the label"));
     }
     let of_label = parsed.first().filter(|_| captures_label);
     if let Some(place) = of_label.and_then(|(_, attributes)| attributes.given.other_than(&["label"])) {
@@ -101,10 +104,11 @@ fn parse_fields<'a>(variant: &'a Variant, found: &VariantAttributes) -> Result<(
     let value = match (values.next(), values.next()) {
         (None, _) => None,
         (Some((field, attributes)), None) => {
-            if let Some(place) = attributes.given.other_than(&["max_len"]) {
-                return Err(Error::new(place, "the value of a branch takes `max_len` only"));
+            if let Some(place) = attributes.given.other_than(&["max_len", "octet"]) {
+                return Err(Error::new(place, "the value of a branch takes `max_len` and `octet` only"));
             }
-            Some(BranchValue { of_type: &field.ty, max_len: attributes.max_len })
+            let octet = has_octets(attributes.octet, &field.ty)?;
+            Some(BranchValue { of_type: &field.ty, max_len: attributes.max_len, octet })
         }
         (Some(_), Some((second, _))) => {
             return Err(Error::new_spanned(second, "a branch has one value: put several into a struct"));

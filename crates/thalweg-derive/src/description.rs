@@ -4,7 +4,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{Expr, Pat, Path, Type, Variant};
 
-use crate::attributes::{AutoId, VariantAttributes};
+use crate::attributes::{AutoId, ExtensibilityAttribute, VariantAttributes};
 use crate::structure::{DerivedStructure, extensibility};
 use crate::union::DerivedUnion;
 
@@ -15,7 +15,7 @@ pub fn of_structure(structure: &DerivedStructure<'_>) -> TokenStream {
     let members = structure.members.iter().map(|member| {
         let (name, id) = (&member.name, member.id);
         let (is_key, is_optional, must_understand) = (member.key, member.optional, member.must_understand);
-        let member_type = described(cdr, &member.value_type, member.max_len.as_ref());
+        let member_type = described(cdr, &member.value_type, member.max_len.as_ref(), member.octet);
         quote! {
             #cdr::description::StructureMember {
                 is_key: #is_key,
@@ -43,7 +43,7 @@ pub fn of_union(union: &DerivedUnion<'_>) -> TokenStream {
     let has_hashed_ids = union.auto_id == AutoId::Hash;
     let extensibility = extensibility(cdr, union.extensibility);
     let discriminator_type = &union.discriminator;
-    let discriminator = described(cdr, discriminator_type, None);
+    let discriminator = described(cdr, discriminator_type, None, union.octet);
     let mut is_describable = true;
     let mut cases = Vec::new();
     for branch in &union.branches {
@@ -56,7 +56,7 @@ pub fn of_union(union: &DerivedUnion<'_>) -> TokenStream {
         let case_type = match &branch.value {
             None => quote!(::core::option::Option::None),
             Some(value) => {
-                let value_type = described(cdr, value.of_type, value.max_len.as_ref());
+                let value_type = described(cdr, value.of_type, value.max_len.as_ref(), value.octet);
                 quote!(::core::option::Option::Some(#value_type))
             }
         };
@@ -90,8 +90,14 @@ pub fn of_union(union: &DerivedUnion<'_>) -> TokenStream {
     function(cdr, made)
 }
 
-pub fn of_enumeration(cdr: &Path, name: &str, bits: usize, variants: &[(&Variant, VariantAttributes)]) -> TokenStream {
-    let bit_bound = bits as u16;
+pub fn of_enumeration(
+    cdr: &Path,
+    name: &str,
+    bits: usize,
+    permitted: ExtensibilityAttribute,
+    variants: &[(&Variant, VariantAttributes)],
+) -> TokenStream {
+    let (bit_bound, extensibility) = (bits as u16, extensibility(cdr, permitted));
     let default = variants.iter().position(|(_, found)| found.default.is_some()).unwrap_or_default();
     let literals = variants.iter().map(|(variant, found)| {
         let (ident, name) = (&variant.ident, found.name_of(&variant.ident));
@@ -103,14 +109,14 @@ pub fn of_enumeration(cdr: &Path, name: &str, bits: usize, variants: &[(&Variant
             literals: ::std::vec![#(#literals),*],
             default: #default,
             bit_bound: #bit_bound,
-            extensibility: ::core::option::Option::Some(#cdr::Extensibility::Final),
+            extensibility: ::core::option::Option::Some(#extensibility),
         }))
     };
     function(cdr, made)
 }
 
-pub fn of_newtype(cdr: &Path, name: &str, inner: &Type, max_len: Option<&Expr>) -> TokenStream {
-    let aliased = described(cdr, inner, max_len);
+pub fn of_newtype(cdr: &Path, name: &str, inner: &Type, max_len: Option<&Expr>, octet: bool) -> TokenStream {
+    let aliased = described(cdr, inner, max_len, octet);
     let made = quote! {
         #cdr::description::Type::Alias(::std::sync::Arc::new(#cdr::description::Alias {
             name: ::std::string::String::from(#name),
@@ -128,10 +134,12 @@ fn function(cdr: &Path, made: TokenStream) -> TokenStream {
     }
 }
 
-/// The description of a member's type, within its bound; leaves the function with `None` where there is none.
-fn described(cdr: &Path, of: &Type, max_len: Option<&Expr>) -> TokenStream {
+/// The description of a member's type, within its bound and with `octet` for `u8` where it is said; leaves the function with `None` where
+/// there is none.
+fn described(cdr: &Path, of: &Type, max_len: Option<&Expr>, octet: bool) -> TokenStream {
     let bounded = max_len.map(|max_len| quote!(.bounded(#max_len)));
-    quote!(<#of as #cdr::Layout>::description()? #bounded)
+    let of_octets = octet.then(|| quote!(.of_octets()));
+    quote!(<#of as #cdr::Layout>::description()? #bounded #of_octets)
 }
 
 fn alternatives(pattern: &Pat) -> Vec<&Pat> {

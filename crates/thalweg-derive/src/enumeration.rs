@@ -4,7 +4,7 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use syn::{DeriveInput, Error, Result, Variant};
 
-use crate::attributes::{TypeAttributes, VariantAttributes};
+use crate::attributes::{ExtensibilityAttribute, TypeAttributes, VariantAttributes};
 use crate::{ImplHeader, description, type_name};
 
 pub fn expand(
@@ -12,8 +12,12 @@ pub fn expand(
     attributes: &TypeAttributes,
     variants: &[(&Variant, VariantAttributes)],
 ) -> Result<TokenStream> {
-    let refused = ["plain", "key", "extensibility", "autoid", "nested", "unbounded_key"];
+    let refused = ["plain", "key", "octet", "autoid", "nested", "unbounded_key"];
     attributes.refuse("an enum without data", &refused)?;
+    let extensibility = attributes.extensibility.unwrap_or(ExtensibilityAttribute::Final);
+    if extensibility == ExtensibilityAttribute::Mutable {
+        return Err(Error::new_spanned(&input.ident, "an enum without data is final or appendable, never mutable"));
+    }
     let Some((first, _)) = variants.first() else {
         return Err(Error::new_spanned(&input.ident, "an enum needs a literal"));
     };
@@ -33,7 +37,7 @@ pub fn expand(
         variants.iter().find(|(_, found)| found.default.is_some()).map_or(&first.ident, |(variant, _)| &variant.ident);
     let expected = format!("a literal of {name}");
     let header = ImplHeader::new(input, cdr);
-    let description = description::of_enumeration(cdr, &name, bits, variants);
+    let description = description::of_enumeration(cdr, &name, bits, extensibility, variants);
     let layout = header.implement(
         quote!(#cdr::Layout),
         quote! {

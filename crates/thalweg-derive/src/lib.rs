@@ -52,11 +52,12 @@ use crate::attributes::{TypeAttributes, VariantAttributes};
 /// | `#[topic(…)]` | applies to | meaning |
 /// |---|---|---|
 /// | `name = "module::Type"` | all | The name in IDL's spelling. Default: the Rust name. |
-/// | `extensibility = "final"`, `"appendable"`, `"mutable"` | structs, unions | How the type may change. Default: final. |
+/// | `extensibility = "final"`, `"appendable"`, `"mutable"` | structs, unions, enums | How the type may change; an enum is never mutable. Default: final. |
 /// | `autoid = "sequential"`, `"hash"` | structs, unions | Member ids count up from the one before, or come from the name. Default: sequential. |
 /// | `plain` | structs | Copied whole, not member by member: see below. |
 /// | `bit_bound = 8` | enums | 1 to 32 bits; the wire has 1, 2 or 4 bytes. Default: 32. |
 /// | `discriminator = Type` | unions | An integer, `bool`, `char` or enum type. Default: `i32`. |
+/// | `octet` | unions | The discriminator, a `u8`, is IDL's `octet`; see below. |
 /// | `key` | unions | The discriminator is the key. |
 /// | `nested` | structs, unions | The type is only part of others, never that of a topic. |
 /// | `unbounded_key` | structs, unions, newtypes | The key contains other values of the type, by way of other types; the default must not. A member that names its own type says so already. |
@@ -75,6 +76,7 @@ use crate::attributes::{TypeAttributes, VariantAttributes};
 /// | `id = 3` | The member id, below 2^28. |
 /// | `max_len = 128` | The bound of a string (in bytes), sequence or map, held when writing and when reading. |
 /// | `must_understand` | A receiver that does not know the member drops the sample. |
+/// | `octet` | Each `u8` in the type of the member, of a newtype or of a branch's value is told to others as IDL's `octet`; without, as `uint8`, which does not match an `octet`. The bytes are the same. |
 /// | `default`, `default = expression` | What the member is when the sender's type lacks it: `Default::default()`, or this. Without: zero, empty, the default literal. |
 ///
 /// To bound the elements of a sequence, wrap them: `struct Name(#[topic(max_len = 16)] String);`.
@@ -98,6 +100,8 @@ use crate::attributes::{TypeAttributes, VariantAttributes};
 ///     Other(#[topic(label)] u8), // takes the label that was received; without such a field, a free one is written
 /// }
 /// ```
+///
+/// A default branch may have a `case` as well, whose labels select it like all that no other branch has: others are told of them.
 ///
 /// # Plain structs
 ///

@@ -1,7 +1,7 @@
 //! One member of a struct, and the code that moves it.
 
-use proc_macro2::{TokenStream, TokenTree};
-use quote::{ToTokens, quote};
+use proc_macro2::{Span, TokenStream, TokenTree};
+use quote::{ToTokens, format_ident, quote};
 use syn::spanned::Spanned;
 use syn::{Error, Expr, Field, GenericArgument, Ident, Path, PathArguments, Result, Type};
 
@@ -17,6 +17,8 @@ pub struct DerivedMember {
     pub key: bool,
     pub id: u32,
     pub must_understand: bool,
+    /// Whether its `u8` are IDL's `octet`.
+    pub octet: bool,
     pub max_len: Option<Expr>,
     pub default: DefaultValue,
 }
@@ -70,6 +72,7 @@ impl DerivedMember {
             optional: inner.is_some(),
             key: attributes.key.is_some(),
             must_understand: attributes.must_understand,
+            octet: has_octets(attributes.octet, &field.ty)?,
             max_len: attributes.max_len,
             default: attributes.default,
             field: ident,
@@ -183,6 +186,16 @@ fn in_option(candidate: &Type) -> Option<&Type> {
 fn last_segment(of: &Type) -> Option<String> {
     let Type::Path(path) = of else { return None };
     path.path.segments.last().map(|segment| segment.ident.to_string())
+}
+
+/// Whether `octet` stands at a type, which then has to have a `u8`.
+pub fn has_octets(octet: Option<Span>, of: &Type) -> Result<bool> {
+    match octet {
+        Some(place) if !names(of, &format_ident!("u8")) => {
+            Err(Error::new(place, "`octet` tells what a `u8` is, which is not here"))
+        }
+        octet => Ok(octet.is_some()),
+    }
 }
 
 /// Whether a type holds the name of the type that is derived, or `Self`, but not a path that ends in it: that is another type.

@@ -5,11 +5,12 @@ use quote::quote;
 use syn::{DeriveInput, Field, Result};
 
 use crate::attributes::{MemberAttributes, TypeAttributes};
+use crate::member::has_octets;
 use crate::{ImplHeader, description, type_name};
 
 pub fn expand(input: &DeriveInput, attributes: &TypeAttributes, field: &Field) -> Result<TokenStream> {
     let kind = "a newtype, which is a typedef: name the member to make it a struct";
-    let refused = ["plain", "key", "bit_bound", "discriminator", "extensibility", "autoid", "nested"];
+    let refused = ["plain", "key", "bit_bound", "discriminator", "octet", "extensibility", "autoid", "nested"];
     attributes.refuse(kind, &refused)?;
     let found = MemberAttributes::parse(&field.attrs)?;
     found.given.refuse(kind, &["name", "key", "id", "default", "must_understand", "label"])?;
@@ -47,7 +48,8 @@ pub fn expand(input: &DeriveInput, attributes: &TypeAttributes, field: &Field) -
             (key_size, Some(of_inner))
         }
     };
-    let description = description::of_newtype(cdr, &name, inner, found.max_len.as_ref());
+    let octet = has_octets(found.octet, inner)?;
+    let description = description::of_newtype(cdr, &name, inner, found.max_len.as_ref(), octet);
     let layout = header.implement(
         quote!(#cdr::Layout),
         quote! {

@@ -25,7 +25,7 @@ pub struct DerivedStructure<'a> {
 }
 
 pub fn expand(input: &DeriveInput, attributes: &TypeAttributes, fields: &Fields) -> Result<TokenStream> {
-    attributes.refuse("a struct", &["bit_bound", "discriminator"])?;
+    attributes.refuse("a struct", &["bit_bound", "discriminator", "octet"])?;
     if let Some(span) = attributes.key {
         return Err(Error::new(span, "`key` stands on the members that are the key"));
     }

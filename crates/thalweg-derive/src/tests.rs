@@ -16,18 +16,23 @@ fn what_is_fine_is_not_complained_about() {
     check("struct S { #[topic(key, id = 3, max_len = N)] a: String, b: Option<u8>, r#type: u8 }", "");
     check("#[topic(discriminator = bool, key)] enum U { #[topic(case = true)] A(u8), #[topic(case = false)] B }", "");
     check("#[topic(bit_bound = 16)] enum E { A, #[topic(default)] B = 7 }", "");
+    check("#[topic(extensibility = \"appendable\")] enum E { A, B }", "");
+    check("struct S { #[topic(octet)] a: u8, #[topic(octet, max_len = 3)] b: Vec<u8>, c: [u8; 2] }", "");
+    check("struct T(#[topic(octet)] std::collections::BTreeMap<String, u8>);", "");
+    check("#[topic(discriminator = u8, octet)] enum U { #[topic(case = 1)] A(#[topic(octet)] Vec<u8>) }", "");
     check("#[topic(name = \"a::T\")] struct T(#[topic(max_len = 3)] Vec<u8>);", "");
     check("#[topic(nested)] struct S { #[topic(name = \"type\")] a: u8 }", "");
     check("enum E { #[topic(name = \"RED\")] Red }", "");
     check("enum U { #[topic(case = -1 | 1)] A(u8), #[topic(default)] B(u8) }", "");
+    check("enum U { #[topic(case = 1)] A(u8), #[topic(default, case = 2 | 3)] B(#[topic(label)] i32, u8) }", "");
 }
 
 #[test]
 fn unknown_words_are_named() {
-    let words = "expected `name`, `extensibility`, `autoid`, `plain`, `key`, `bit_bound`, `discriminator`, `nested`, \
-        `unbounded_key` or `crate`";
+    let words = "expected `name`, `extensibility`, `autoid`, `plain`, `key`, `bit_bound`, `discriminator`, `octet`, \
+        `nested`, `unbounded_key` or `crate`";
     check("#[topic(mutable)] struct S { a: u8 }", words);
-    let words = "expected `name`, `key`, `id`, `max_len`, `default`, `must_understand` or `label`";
+    let words = "expected `name`, `key`, `id`, `max_len`, `default`, `must_understand`, `octet` or `label`";
     check("struct S { #[topic(optional)] a: u8 }", words);
     check("enum E { #[topic(value = 3)] A }", "expected `name`, `case`, `default` or `id`");
     let words = r#"expected "final", "appendable" or "mutable""#;
@@ -39,12 +44,14 @@ fn unknown_words_are_named() {
 fn words_stand_where_they_mean_something() {
     check("#[topic(bit_bound = 8)] struct S { a: u8 }", "`bit_bound` does not apply to a struct");
     check("#[topic(key)] struct S { a: u8 }", "`key` stands on the members that are the key");
-    check("#[topic(extensibility = \"final\")] enum E { A }", "`extensibility` does not apply to an enum without data");
+    let mutable = "an enum without data is final or appendable, never mutable";
+    check("#[topic(extensibility = \"mutable\")] enum E { A }", mutable);
     check("#[topic(plain)] enum U { #[topic(case = 1)] A(u8) }", "`plain` does not apply to a union");
     let newtype = "`key` does not apply to a newtype, which is a typedef: name the member to make it a struct";
     check("#[topic(key)] struct T(u8);", newtype);
     check("struct S { #[topic(label)] a: u8 }", "`label` stands in the default branch of a union");
-    check("enum U { #[topic(case = 1)] A(#[topic(key)] u8) }", "the value of a branch takes `max_len` only");
+    let branch = "the value of a branch takes `max_len` and `octet` only";
+    check("enum U { #[topic(case = 1)] A(#[topic(key)] u8) }", branch);
 }
 
 #[test]
@@ -61,9 +68,16 @@ fn no_word_is_ignored() {
         let name = word.split(' ').next().unwrap_or_default();
         check(&format!("struct T(#[topic({word})] u8);"), &format!("`{name}` {newtype}"));
     }
-    check("enum U { #[topic(case = 1)] A(#[topic(name = \"a\")] u8) }", "the value of a branch takes `max_len` only");
+    let branch = "the value of a branch takes `max_len` and `octet` only";
+    check("enum U { #[topic(case = 1)] A(#[topic(name = \"a\")] u8) }", branch);
     let label = "the field that takes the label has no other attribute";
     check("enum U { #[topic(default)] A(#[topic(label, max_len = 3)] i32, u8) }", label);
+    let octet = "`octet` tells what a `u8` is, which is not here";
+    check("struct S { #[topic(octet)] a: Option<i8> }", octet);
+    check("struct T(#[topic(octet)] Vec<u16>);", octet);
+    check("enum U { #[topic(case = 1)] A(#[topic(octet)] String) }", octet);
+    check("#[topic(octet)] enum U { #[topic(case = 1)] A(u8) }", octet);
+    check("#[topic(octet)] struct S { a: u8 }", "`octet` does not apply to a struct");
 }
 
 #[test]
@@ -128,7 +142,7 @@ fn shapes_that_idl_does_not_have_are_explained() {
         "enum U { #[topic(case = Color::Red)] A(u8), #[topic(default)] B(u8) }",
         "no label can be guessed for the default branch: add `case = …` or a `label` field",
     );
-    let label = "only a default branch without `case` takes the label";
+    let label = "only a default branch takes the label";
     check("enum U { #[topic(case = 1)] A(#[topic(label)] i32, u8) }", label);
 }
 

@@ -7,7 +7,7 @@ use syn::{DeriveInput, Error, Ident, Path, Result, Type, Variant, parse_quote};
 use crate::attributes::{AutoId, ExtensibilityAttribute, TypeAttributes, VariantAttributes};
 use crate::branch::{Branch, Wanted, parse_branches};
 use crate::description;
-use crate::member::{names, needs};
+use crate::member::{has_octets, names, needs};
 use crate::structure::extensibility;
 use crate::{ImplHeader, type_name};
 
@@ -18,6 +18,8 @@ pub struct DerivedUnion<'a> {
     pub extensibility: ExtensibilityAttribute,
     pub discriminator: Type,
     pub discriminator_is_key: bool,
+    /// Whether the discriminator is IDL's `octet`.
+    pub octet: bool,
     pub branches: Vec<Branch<'a>>,
     pub nested: bool,
     pub auto_id: AutoId,
@@ -33,11 +35,13 @@ pub fn expand(
 ) -> Result<TokenStream> {
     attributes.refuse("a union", &["plain", "bit_bound"])?;
     let extensibility = attributes.extensibility.unwrap_or(ExtensibilityAttribute::Final);
+    let discriminator = attributes.discriminator.clone().unwrap_or_else(|| parse_quote!(i32));
     let union = DerivedUnion {
         cdr: &attributes.cdr,
         name: type_name(input, attributes),
         extensibility,
-        discriminator: attributes.discriminator.clone().unwrap_or_else(|| parse_quote!(i32)),
+        octet: has_octets(attributes.octet, &discriminator)?,
+        discriminator,
         discriminator_is_key: attributes.key.is_some(),
         branches: parse_branches(variants, extensibility, attributes.auto_id)?,
         nested: attributes.nested,
@@ -165,7 +169,7 @@ impl DerivedUnion<'_> {
             let label = &branch.label;
             return self.as_parameter(&header, quote!(<#discriminator as #cdr::Encode>::encode(&(#label), encoder)));
         }
-        let others = self.branches.iter().filter_map(|branch| branch.pattern);
+        let others = self.branches.iter().filter(|other| !other.captures_label).filter_map(|other| other.pattern);
         let written = self.as_parameter(&header, quote!(#cdr::Encode::encode(label, encoder)));
         let (type_name, name) = (&self.name, &branch.name);
         quote! {

@@ -1,5 +1,7 @@
 //! Types as Rust that derives `Topic`: one text, each type once and behind those that it needs, in modules as in IDL.
 
+mod octets;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
@@ -10,6 +12,7 @@ use crate::codec::member_default;
 use crate::docs::SourceDocs;
 use crate::document::Document;
 use crate::idl::id_of_name;
+use octets::{has_octets, value_attribute, value_words};
 
 /// The types, and all that they need, as a Rust module; `thalweg` must be a dependency of what contains it.
 ///
@@ -18,7 +21,7 @@ use crate::idl::id_of_name;
 ///
 /// # Errors
 /// The first type or member that has no counterpart in Rust: `long double`, `wchar`, a bit mask or a bit set, `@default` of a case or of
-/// bounded elements, an optional member within a key.
+/// bounded elements, an optional member within a key, `octet` and `uint8` in one map.
 pub fn to_rust<'a>(types: impl IntoIterator<Item = &'a Type>) -> Result<String, String> {
     to_documented_rust(types, &SourceDocs::default())
 }
@@ -103,11 +106,11 @@ impl Writer<'_> {
             Type::Alias(alias) => {
                 self.define(&alias.aliased)?;
                 let (inner, bound) = self.spelled(&alias.aliased, name).map_err(|why| format!("{name}: {why}"))?;
-                let bound = bound.map(|bound| format!("#[topic(max_len = {bound})] ")).unwrap_or_default();
+                let said = value_attribute(&alias.aliased, bound).map_err(|why| format!("{name}: {why}"))?;
                 let own = type_name(name);
                 let docs = self.docs.to_rust(name, None, "");
                 format!(
-                    "{docs}/// `{name}`\n{DERIVES}\n#[topic(name = \"{name}\"{endless})]\npub struct {own}({bound}pub {inner});"
+                    "{docs}/// `{name}`\n{DERIVES}\n#[topic(name = \"{name}\"{endless})]\npub struct {own}({said}pub {inner});"
                 )
             }
             Type::Structure(structure) => self.structure(structure, endless)?,
@@ -162,7 +165,7 @@ impl Writer<'_> {
         if member.id != next {
             words.push(format!("id = {}", member.id));
         }
-        words.extend(bound.map(|bound| format!("max_len = {bound}")));
+        words.extend(value_words(&member.member_type, bound)?);
         if member.must_understand {
             words.push("must_understand".to_owned());
         }
@@ -192,7 +195,7 @@ impl Writer<'_> {
             let mut words = vec![format!("name = \"{}\"", case.name)];
             let labels: Vec<String> =
                 case.labels.iter().map(|label| label_text(&union.discriminator, *label, name)).collect();
-            if !labels.is_empty() && !case.is_default {
+            if !labels.is_empty() {
                 words.push(format!("case = {}", labels.join(" | ")));
             }
             if case.is_default {
@@ -210,10 +213,10 @@ impl Writer<'_> {
                 None => String::new(),
                 Some(case_type) => {
                     self.define(case_type)?;
-                    let (spelled, bound) =
-                        self.spelled(case_type, name).map_err(|why| format!("{name}.{}: {why}", case.name))?;
-                    let bound = bound.map(|bound| format!("#[topic(max_len = {bound})] ")).unwrap_or_default();
-                    format!("({bound}{spelled})")
+                    let named = |why: String| format!("{name}.{}: {why}", case.name);
+                    let (spelled, bound) = self.spelled(case_type, name).map_err(named)?;
+                    let said = value_attribute(case_type, bound).map_err(named)?;
+                    format!("({said}{spelled})")
                 }
             };
             // The default branch takes the label, since others than the first free one may come.
@@ -228,11 +231,13 @@ impl Writer<'_> {
                 variant_name(&case.name)
             );
         }
+        let octet = if has_octets(union.discriminator.resolved())? { ", octet" } else { "" };
+        let switch = format!("discriminator = {discriminator}{octet}");
         let key = if union.is_keyed { ", key" } else { "" };
         let nested = if union.is_nested { ", nested" } else { "" };
         let hashed = hashed_word(union.has_hashed_ids);
         let words = format!(
-            "name = \"{name}\", discriminator = {discriminator}, extensibility = \"{}\"{hashed}{key}{nested}{endless}",
+            "name = \"{name}\", {switch}, extensibility = \"{}\"{hashed}{key}{nested}{endless}",
             word(union.extensibility)
         );
         let docs = self.docs.to_rust(name, None, "");
@@ -276,15 +281,14 @@ impl Writer<'_> {
         let (spelled, bound) = self.spelled(of, within)?;
         let Some(bound) = bound else { return Ok(spelled) };
         let letters: String = spelled.chars().filter(char::is_ascii_alphanumeric).collect();
-        let own = format!("Bounded{letters}{bound}");
+        let (octets, said) = (if has_octets(of)? { "Octets" } else { "" }, value_attribute(of, Some(bound))?);
+        let own = format!("Bounded{octets}{letters}{bound}");
         let derives = if matches!(of, Type::String { .. }) {
             "#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Topic)]"
         } else {
             DERIVES
         };
-        let text = format!(
-            "/// At most {bound} of `{spelled}`.\n{derives}\npub struct {own}(#[topic(max_len = {bound})] pub {spelled});"
-        );
+        let text = format!("/// At most {bound} of `{spelled}`.\n{derives}\npub struct {own}({said}pub {spelled});");
         self.module(within).bounded.insert(own.clone(), text);
         Ok(own)
     }
@@ -369,10 +373,13 @@ fn of_enumeration(enumeration: &Enumeration, docs: &SourceDocs) -> String {
     let bits =
         if enumeration.bit_bound == 32 { String::new() } else { format!(", bit_bound = {}", enumeration.bit_bound) };
     let name = &enumeration.name;
+    // Final is what the derive takes by default.
+    let is_appendable = enumeration.extensibility == Some(Extensibility::Appendable);
+    let appendable = if is_appendable { ", extensibility = \"appendable\"" } else { "" };
     let docs = docs.to_rust(name, None, "");
     format!(
         "{docs}/// `{name}`\n#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Topic)]\n\
-         #[topic(name = \"{name}\"{bits})]\npub enum {} {{\n{literals}}}",
+         #[topic(name = \"{name}\"{appendable}{bits})]\npub enum {} {{\n{literals}}}",
         type_name(name)
     )
 }

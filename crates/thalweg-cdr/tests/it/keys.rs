@@ -1,6 +1,8 @@
 //! Key hashes beyond those that Cyclone confirms.
 
-use thalweg_cdr::{Layout, Representation, Topic, decode_key, encode, encode_key, key_hash, key_hash_of_payload};
+use thalweg_cdr::{
+    Layout, Representation, Topic, decode, decode_key, encode, encode_key, key_hash, key_hash_of_payload,
+};
 use thalweg_derive::Topic;
 
 use crate::types::{Choice, Color, Growing, ShortKey, Small};
@@ -73,6 +75,40 @@ fn the_largest_key_decides_between_itself_and_its_md5() {
     let key = [0, 0, 0, 5, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0, 0, 6];
     check(&names, &key, false);
     check(&ByChoice { choice: Choice::Number(3) }, &[0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 3], true);
+}
+
+#[derive(Debug, PartialEq, Topic)]
+#[topic(crate = "thalweg_cdr")]
+struct Rows {
+    #[topic(key)]
+    numbers: [[i32; 2]; 2],
+    names: [[String; 1]; 2],
+}
+
+/// As [`Rows`], which are held elsewhere in memory.
+#[derive(Debug, PartialEq, Topic)]
+#[topic(crate = "thalweg_cdr", name = "Rows")]
+struct BoxedRows {
+    #[topic(key)]
+    numbers: [Box<[i32; 2]>; 2],
+    names: [Box<[String; 1]>; 2],
+}
+
+#[test]
+fn rows_in_boxes_are_dimensions_of_their_array() {
+    let rows = Rows { numbers: [[1, 2], [3, 4]], names: [["a".to_owned()], ["b".to_owned()]] };
+    let boxed = BoxedRows { numbers: rows.numbers.map(Box::new), names: rows.names.clone().map(Box::new) };
+    let key = [0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4];
+    check(&rows, &key, false);
+    check(&boxed, &key, false);
+    assert_eq!(BoxedRows::description(), Rows::description());
+    for representation in [Representation::Xcdr1, Representation::Xcdr2] {
+        let (mut expected, mut payload) = (Vec::new(), Vec::new());
+        encode(&rows, representation, &mut expected).expect("a value that can be written");
+        encode(&boxed, representation, &mut payload).expect("a value that can be written");
+        assert_eq!(payload, expected, "{representation:?}");
+        assert_eq!(decode::<BoxedRows>(&payload).as_ref(), Ok(&boxed), "{representation:?}");
+    }
 }
 
 #[test]

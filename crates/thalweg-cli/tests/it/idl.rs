@@ -61,7 +61,7 @@ fn idl_becomes_rust_with_what_it_includes_and_the_macros_that_are_given() {
         &[
             "// Made by `thalweg idl`; change the source and make it again.\n",
             "pub mod demo {\n    use thalweg::Topic;\n",
-            "    #[topic(name = \"demo::Mood\")]\n    pub enum Mood {\n",
+            "    #[topic(name = \"demo::Mood\", extensibility = \"appendable\")]\n    pub enum Mood {\n",
             "        #[topic(name = \"WILD\")]\n        Wild = 1,\n    }\n",
             "    #[topic(name = \"demo::Part\", extensibility = \"final\")]\n    pub struct Part {\n",
             "        pub at: [f64; 2],\n",

@@ -131,4 +131,4 @@ fn member_rest(of: &Type, annotations: &Annotations, room: usize) -> Option<usiz
 }
 
 /// Most leaves of a default; chosen by us: tens of MiB, more than a person leaves out.
-const LEAVES_MAX: usize = 1 << 20;
+pub(super) const LEAVES_MAX: usize = 1 << 20;

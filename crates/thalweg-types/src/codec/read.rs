@@ -12,7 +12,7 @@ use thalweg_cdr::description::{
 };
 use thalweg_cdr::{Decode, DecodeError, Decoder, Extensibility, WString};
 
-use super::complete::member_leaves;
+use super::complete::{LEAVES_MAX, member_leaves};
 use super::defaults::member_default;
 use super::leaf::is_signed;
 use super::number::of_quadruple;
@@ -40,24 +40,23 @@ impl Part {
         Part { is_element: true, ..self.within() }
     }
 
-    /// The default of what the input does not have. The defaults of a type are bounded; those of elements count as memory that the
-    /// input has to deserve.
+    /// The default of what the input does not have. It has no more parts than a person may mean; those of elements count as memory that
+    /// the input has to deserve.
     fn default_of(
         self,
         of: &Type,
         annotations: &Annotations,
         decoder: &mut Decoder<'_>,
     ) -> Result<Document, DecodeError> {
+        let Some(leaves) = member_leaves(of, annotations, LEAVES_MAX) else {
+            return Err(decoder.error("a value of this member, whose default has too many parts to be meant"));
+        };
         if self.is_element {
-            let leaves = member_leaves(of, annotations, ELEMENT_LEAVES_MAX).unwrap_or(ELEMENT_LEAVES_MAX);
             decoder.charge(leaves, size_of::<(MapKey, Document)>())?;
         }
         Ok(member_default(of, annotations))
     }
 }
-
-/// More leaves than any input deserves.
-const ELEMENT_LEAVES_MAX: usize = 1 << 31;
 
 pub(super) fn union(of: &Union, decoder: &mut Decoder<'_>, part: Part) -> Result<Document, DecodeError> {
     match of.extensibility {
@@ -194,7 +193,9 @@ pub(super) fn read_value(of: &Type, decoder: &mut Decoder<'_>, part: Part) -> Re
             }
             Ok(elements)
         }),
-        Type::Array { .. } => decoder.collection(of.is_primitive_array(), |decoder| read_dimension(of, decoder, part)),
+        Type::Array { .. } => {
+            decoder.collection(of.is_primitive_array(), |decoder| read_dimension(of, decoder, part.within()))
+        }
         Type::Map { key, element, bound } => {
             decoder.collection(key.is_primitive() && element.is_primitive(), |decoder| {
                 let at = decoder.offset();

@@ -110,6 +110,9 @@ struct ModuleDefaults {
     has_hashed_ids: bool,
 }
 
+/// Most dimensions of an array, as in type objects: each is a level of the type, so that very many would exhaust the stack. Chosen by us.
+const DIMENSIONS_MAX: usize = 64;
+
 struct Parser {
     words: Words,
     names: Names,
@@ -272,6 +275,10 @@ impl Parser {
         let name = self.words.identifier()?;
         let mut dimensions = Vec::new();
         while self.words.try_take("[") {
+            if dimensions.len() == DIMENSIONS_MAX {
+                let problem = format!("the array {name} has more than {DIMENSIONS_MAX} dimensions");
+                return Err(self.words.error_before(problem));
+            }
             dimensions.push(self.positive()?);
             self.words.take("]")?;
         }

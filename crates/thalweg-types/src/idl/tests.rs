@@ -1,5 +1,7 @@
 //! What is read of IDL, and what is refused.
 
+mod dimensions;
+
 use thalweg_cdr::description::{Structure, StructureMember};
 
 use super::*;

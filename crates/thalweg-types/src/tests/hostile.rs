@@ -104,3 +104,39 @@ fn keys_of_maps_cost_no_memory_that_the_input_does_not_deserve() {
         assert!(error.contains("for an input of this size"), "{key}: {error}");
     }
 }
+
+#[test]
+fn a_default_has_no_more_parts_than_can_be_meant() {
+    let mut idl = "struct T { long k; string names[4000000]; }; struct Few { long k; string names[100]; };
+         struct S0 { long k; };"
+        .to_owned();
+    for level in 1..=40 {
+        idl += &format!("struct S{level} {{ S{} a; S{} b; }}; ", level - 1, level - 1);
+    }
+    let mut types = Types::default();
+    types.add_idl(&idl).expect("IDL");
+    // Of each type, the first number alone.
+    let older = [0, 1, 0, 0, 7, 0, 0, 0];
+    for name in ["T", "S40"] {
+        let error = codec::decode(types.find(name).expect("the type"), &older).expect_err(name).to_string();
+        assert!(error.contains("too many parts to be meant"), "{name}: {error}");
+    }
+    let read = codec::decode(types.find("Few").expect("the type"), &older).expect("decoded");
+    assert_eq!(read.member("names"), Some(&Document::Array(vec![Document::Text(String::new()); 100])));
+}
+
+#[test]
+fn absent_members_cost_no_memory_that_the_input_does_not_deserve() {
+    let mut types = Types::default();
+    let members: String = (0..60).map(|number| format!("@optional octet m{number}; ")).collect();
+    types.add_idl(&format!("struct Of {{ {members} }}; @final struct Many {{ sequence<Of> of; }};")).expect("IDL");
+    let count = 10_000_u32;
+    // Of each element, a length, the mark of an absent member, and padding.
+    let elements = [1_u8, 0, 0, 0, 0, 0, 0, 0].repeat(count as usize);
+    let bytes = [&[0, 7, 0, 0][..], &(8 * count + 4).to_le_bytes(), &count.to_le_bytes(), &elements].concat();
+    let read = codec::decode(types.find("Many").expect("the type"), &bytes).expect("decoded");
+    let Some(Document::Array(elements)) = read.member("of") else { panic!("an array") };
+    assert_eq!(elements.len(), count as usize);
+    let is_small = |of: &Document| matches!(of, Document::Map(members) if members.is_empty() && members.capacity() < 2);
+    assert!(elements.iter().all(is_small));
+}

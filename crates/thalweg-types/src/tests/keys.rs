@@ -179,3 +179,22 @@ fn a_key_that_others_made_with_an_optional_member_is_refused_and_the_sample_is_n
     let error = rust::to_rust([&Type::Structure(of.into())]).expect_err("refused");
     assert!(error.contains("the optional member Pair.a"), "{error}");
 }
+
+#[test]
+fn a_key_of_types_that_double_is_not_looked_at_for_ever() {
+    // At the end a key that is soon too large, and one of no bytes, which never is.
+    for last in ["octet x;", ""] {
+        let mut text = format!("@final struct S0 {{ {last} }}; ");
+        for level in 1..=40 {
+            text += &format!("@final struct S{level} {{ S{} a; S{} b; }}; ", level - 1, level - 1);
+        }
+        text += "@final union U switch (long) { case 0: octet x; case 1: S40 s; };";
+        let (sender, receiver) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let types = idl::parse(&text).expect("IDL");
+            sender.send(types.find("U").expect("the union").key_fits_hash())
+        });
+        let fits = receiver.recv_timeout(std::time::Duration::from_secs(60));
+        assert_eq!(fits, Ok(false), "{last:?}");
+    }
+}

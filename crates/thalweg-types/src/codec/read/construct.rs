@@ -152,6 +152,11 @@ mod tests {
         let (its, theirs) = ("@try_construct(TRIM) Old e;", "New e;");
         all_read(its, theirs, r#"{"e":"Y"}"#, r#"{"e":"B"}"#);
         all_refuse(its, theirs, r#"{"e":"Z"}"#);
+        // An array has no bound to be cut to, and its texts are elements like those of a sequence.
+        all_refuse("@try_construct(TRIM) string<2> s[2];", "string s[2];", r#"{"s":["aaa","b"]}"#);
+        all_refuse("@try_construct(TRIM) string<2> s[2][1];", "string s[2][1];", r#"{"s":[["a"],["bbb"]]}"#);
+        let fits = r#"{"s":["aa","b"]}"#;
+        all_read("@try_construct(TRIM) string<2> s[2];", "string s[2];", fits, fits);
     }
 
     #[test]

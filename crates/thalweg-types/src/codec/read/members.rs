@@ -30,7 +30,8 @@ pub(in crate::codec) fn members(
 ) -> Result<Document, DecodeError> {
     refuse_optional_key(of, decoder, part)?;
     let is_all = !part.is_key || !of.is_keyed();
-    let mut found = Vec::with_capacity(if decoder.is_at_end() { 0 } else { of.members.len() });
+    // No more than there are bytes: optional members that are absent take no memory.
+    let mut found = Vec::with_capacity(of.members.len().min(decoder.remaining()));
     for member in of.members.iter().filter(|member| is_all || member.is_key) {
         // An older sender's type ends before the newer members; where it may not, as at a member of the key, reading them finds that they
         // are missing.

@@ -11,6 +11,11 @@ pub struct Row(pub [i32; 3]);
 #[topic(name = "Label")]
 pub struct Label(#[topic(max_len = 8)] pub String);
 
+/// `Raw`
+#[derive(Clone, Debug, PartialEq, Topic)]
+#[topic(name = "Raw")]
+pub struct Raw(#[topic(max_len = 16, octet)] pub Vec<u8>);
+
 /// `Everything`
 #[derive(Clone, Debug, PartialEq, Topic)]
 #[topic(name = "Everything", extensibility = "mutable")]
@@ -61,6 +66,23 @@ pub struct Everything {
     /// `self`
     #[topic(name = "self")]
     pub self_: i32,
+    /// `o`
+    #[topic(octet)]
+    pub o: u8,
+    /// `raw`
+    #[topic(octet)]
+    pub raw: Vec<u8>,
+    /// `four`
+    #[topic(octet)]
+    pub four: [u8; 4],
+    /// `rows_of_octets`
+    #[topic(octet)]
+    pub rows_of_octets: Vec<Vec<u8>>,
+    /// `by_number`
+    #[topic(octet)]
+    pub by_number: std::collections::BTreeMap<i32, u8>,
+    /// `named`
+    pub named: Raw,
 }
 
 /// `Choice`
@@ -85,6 +107,27 @@ pub enum Fallback {
     /// `other`
     #[topic(name = "other", default, id = 9)]
     Other(#[topic(label)] u8, i32),
+}
+
+/// `Rest`
+#[derive(Clone, Debug, PartialEq, Topic)]
+#[topic(name = "Rest", discriminator = i32, extensibility = "final")]
+pub enum Rest {
+    /// `a`
+    #[topic(name = "a", case = 1)]
+    A(#[topic(octet)] u8),
+    /// `b`
+    #[topic(name = "b", case = 2, default)]
+    B(#[topic(label)] i32, #[topic(max_len = 4, octet)] Vec<u8>),
+}
+
+/// `ByOctet`
+#[derive(Clone, Debug, PartialEq, Topic)]
+#[topic(name = "ByOctet", discriminator = u8, octet, extensibility = "final")]
+pub enum ByOctet {
+    /// `a`
+    #[topic(name = "a", case = 1)]
+    A(i32),
 }
 
 /// `shapes`

@@ -139,24 +139,33 @@ enum Token {
 
 impl Like {
     pub(super) fn new(pattern: &str) -> Like {
-        Like(
-            pattern
-                .chars()
-                .map(|character| match character {
-                    '%' | '*' => Token::Any,
-                    '_' | '?' => Token::One,
-                    character => Token::Exactly(character),
-                })
-                .collect(),
-        )
+        let (mut tokens, mut is_open) = (Vec::new(), false);
+        for character in pattern.chars() {
+            match character {
+                '%' | '*' => is_open = true,
+                // In front of an `Any` before it, which means the same: there it is tried once, and not at each place of the text.
+                '_' | '?' => tokens.push(Token::One),
+                character => {
+                    if std::mem::take(&mut is_open) {
+                        tokens.push(Token::Any);
+                    }
+                    tokens.push(Token::Exactly(character));
+                }
+            }
+        }
+        if is_open {
+            tokens.push(Token::Any);
+        }
+        Like(tokens)
     }
 
-    /// Whether the whole text fits; the work is at most the product of both lengths.
-    pub(super) fn fits(&self, text: &str) -> bool {
+    /// Whether the whole text fits, in at most about as many steps as the product of both lengths; `None` when they are used up before.
+    pub(super) fn fits(&self, text: &str, steps: &mut u64) -> Option<bool> {
         let (mut token, mut rest) = (0, text.chars());
         // Where to go on when what follows the last `Any` does not fit: one character further.
         let mut retry: Option<(usize, std::str::Chars<'_>)> = None;
         loop {
+            *steps = steps.checked_sub(1)?;
             let mut after = rest.clone();
             match (self.0.get(token), after.next()) {
                 (Some(Token::Any), _) => {
@@ -166,11 +175,11 @@ impl Like {
                 }
                 (Some(Token::One), Some(_)) => (token, rest) = (token + 1, after),
                 (Some(Token::Exactly(wanted)), Some(found)) if *wanted == found => (token, rest) = (token + 1, after),
-                (None, None) => return true,
+                (None, None) => return Some(true),
                 _ => {
-                    let Some((from, place)) = &mut retry else { return false };
+                    let Some((from, place)) = &mut retry else { return Some(false) };
                     if place.next().is_none() {
-                        return false;
+                        return Some(false);
                     }
                     (token, rest) = (*from, place.clone());
                 }

@@ -20,6 +20,9 @@ use compare::{Like, Relation};
 pub const EXPRESSION_MAX_BYTES: usize = 8_192;
 /// Most bytes of an expression and its parameters together: one parameter of discovery data carries them. Chosen by Thalweg.
 const FILTER_MAX_BYTES: usize = 60_000;
+/// Most bytes of an expression and of its parameters, each counted as often as it is used: every use is kept and compared on its own, so
+/// that few bytes of discovery data would become very many. Long parameters may still be used a few times each. Chosen by Thalweg.
+const USES_MAX_BYTES: usize = 4 * FILTER_MAX_BYTES;
 /// Most parameters: `%0` to `%99` (DDS 1.4, Annex B).
 pub const PARAMETERS_MAX: usize = 100;
 /// Deepest nesting of parentheses and NOT, so that an expression of a peer cannot exhaust the stack. Chosen by Thalweg.
@@ -148,7 +151,8 @@ impl Filter {
     ///
     /// # Errors
     /// Where the expression is none of the language, is longer or nested deeper than the bounds of this module, has a NUL in a text, or
-    /// names a parameter that is not given; where it has more than 60,000 bytes together with its parameters.
+    /// names a parameter that is not given; where it has more than 60,000 bytes together with its parameters, or more than 240,000 with
+    /// each of them as often as it is used.
     pub fn parse<P: AsRef<str>>(expression: &str, parameters: &[P]) -> Result<Filter, FilterError> {
         let parameters: Vec<String> = parameters.iter().map(|value| value.as_ref().to_owned()).collect();
         let condition = parse::condition(expression, &parameters)?;
@@ -175,7 +179,14 @@ impl Filter {
 
     /// Whether a sample meets the condition.
     pub fn accepts<T: Encode>(&self, sample: &T) -> bool {
-        self.condition.holds(sample)
+        let mut steps = u64::MAX;
+        self.accepts_within(sample, &mut steps).unwrap_or(true)
+    }
+
+    /// As [`accepts`](Self::accepts), in so many steps at most, from which it takes those that it makes: one for each comparison of a
+    /// character with a pattern. `None` when they are used up before it is known.
+    pub(crate) fn accepts_within<T: Encode>(&self, sample: &T, steps: &mut u64) -> Option<bool> {
+        self.condition.holds(sample, steps)
     }
 }
 
@@ -198,18 +209,34 @@ impl Condition {
         }
     }
 
-    fn holds<T: Encode>(&self, sample: &T) -> bool {
+    /// Whether a sample meets it; `None` when the steps are used up before it is known.
+    fn holds<T: Encode>(&self, sample: &T, steps: &mut u64) -> Option<bool> {
         match self {
-            Condition::All(conditions) => conditions.iter().all(|condition| condition.holds(sample)),
-            Condition::Any(conditions) => conditions.iter().any(|condition| condition.holds(sample)),
-            Condition::Not(condition) => !condition.holds(sample),
+            Condition::All(conditions) => {
+                for condition in conditions {
+                    if !condition.holds(sample, steps)? {
+                        return Some(false);
+                    }
+                }
+                Some(true)
+            }
+            Condition::Any(conditions) => {
+                for condition in conditions {
+                    if condition.holds(sample, steps)? {
+                        return Some(true);
+                    }
+                }
+                Some(false)
+            }
+            Condition::Not(condition) => condition.holds(sample, steps).map(|holds| !holds),
             Condition::Compare { left, relation, right, .. } => {
-                compared(left, right, sample).is_some_and(|(left, right)| compare::holds(left, *relation, right))
+                let values = compared(left, right, sample);
+                Some(values.is_some_and(|(left, right)| compare::holds(left, *relation, right)))
             }
             Condition::Like { text, pattern, .. } => match text.value(sample) {
-                Some(FieldValue::Text(text) | FieldValue::Literal { name: text, .. }) => pattern.fits(text),
-                Some(FieldValue::Character(character)) => pattern.fits(character.encode_utf8(&mut [0; 4])),
-                _ => false,
+                Some(FieldValue::Text(text) | FieldValue::Literal { name: text, .. }) => pattern.fits(text, steps),
+                Some(FieldValue::Character(character)) => pattern.fits(character.encode_utf8(&mut [0; 4]), steps),
+                _ => Some(false),
             },
         }
     }

@@ -5,6 +5,7 @@ use thalweg_cdr::FieldStep;
 use super::compare::{Like, Relation};
 use super::{
     Condition, EXPRESSION_MAX_BYTES, FILTER_MAX_BYTES, FilterError, Given, NESTING_MAX, Operand, PARAMETERS_MAX,
+    USES_MAX_BYTES,
 };
 
 /// Reads an expression.
@@ -27,7 +28,7 @@ pub(super) fn condition(expression: &str, parameters: &[String]) -> Result<Condi
             "the expression or a parameter contains a NUL character, which no text of a sample has".to_owned(),
         ));
     }
-    let mut parser = Parser { text: expression, offset: 0, depth: 0, parameters };
+    let mut parser = Parser { text: expression, offset: 0, depth: 0, parameters, used_bytes: expression.len() };
     let condition = parser.any()?;
     match parser.peek()? {
         None => Ok(condition),
@@ -40,6 +41,8 @@ struct Parser<'a> {
     offset: usize,
     depth: usize,
     parameters: &'a [String],
+    /// Bytes of the expression, and of the parameters as often as they were used.
+    used_bytes: usize,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -147,13 +150,18 @@ impl<'a> Parser<'a> {
         let token = self.next()?;
         match token {
             Some(Token::Given(given)) => Ok(Operand::Given(given)),
-            Some(Token::Parameter(number)) => match self.parameters.get(number) {
-                Some(value) => Ok(Operand::Given(given_of(value))),
-                None => {
-                    let cause = format!("parameter %{number} is not given");
-                    Err(FilterError { offset: Some(before), cause })
+            Some(Token::Parameter(number)) => {
+                let error = |cause| FilterError { offset: Some(before), cause };
+                let value = self.parameters.get(number);
+                let value = value.ok_or_else(|| error(format!("parameter %{number} is not given")))?;
+                self.used_bytes += value.len();
+                if self.used_bytes > USES_MAX_BYTES {
+                    return Err(error(format!(
+                        "the expression has more than {USES_MAX_BYTES} bytes with each parameter as often as it is used"
+                    )));
                 }
-            },
+                Ok(Operand::Given(given_of(value)))
+            }
             Some(Token::Word(word)) if word.eq_ignore_ascii_case("TRUE") => Ok(Operand::Given(Given::Boolean(true))),
             Some(Token::Word(word)) if word.eq_ignore_ascii_case("FALSE") => Ok(Operand::Given(Given::Boolean(false))),
             Some(Token::Word(word)) if !is_reserved(&word) => {

@@ -116,6 +116,12 @@ fn ranges_include_their_ends_and_patterns_fit_as_a_whole() {
         ("_%_%_%_", false),
         ("", false),
         ("%X", false),
+        ("%_ED", true),
+        ("_%_D", true),
+        ("%_%_%_%", true),
+        ("%____", false),
+        ("%_E%_", true),
+        ("%_R%", false),
     ] {
         check(&format!("color LIKE '{pattern}'"), expect);
         check(&format!("color NOT LIKE '{pattern}'"), !expect);
@@ -212,6 +218,35 @@ fn no_expression_exhausts_the_stack_or_the_clock() {
     let long = Filter::parse("color LIKE '%a%a%a%a%a%a%a%a%a%a%a%a%a%a%a%ab'", &[""; 0]).expect("an expression");
     let repeated = Sample { color: "a".repeat(20_000), ..sample() };
     assert!(!long.accepts(&repeated));
+}
+
+#[test]
+fn a_parameter_counts_as_often_as_it_is_used() {
+    let uses = |count: usize| "s LIKE %0 OR ".repeat(count) + "s = 'x'";
+    let long = "a".repeat(8_000);
+    let error = Filter::parse(&uses(600), &[&long]).expect_err("millions of bytes");
+    assert!(error.cause.contains("as often as it is used") && error.offset.is_some(), "{error}");
+    assert!(Filter::parse(&uses(20), &[&long]).is_ok() && Filter::parse(&uses(600), &["'a%'"]).is_ok());
+}
+
+#[test]
+fn a_pattern_takes_no_more_steps_than_it_is_given() {
+    let text = Sample { color: "a".repeat(8_000), ..sample() };
+    let filter = |expression: &str, pattern: &str| Filter::parse(expression, &[pattern]).expect("an expression");
+    let singles = "_".repeat(7_999);
+    for (last, expect) in [('Q', false), ('a', true)] {
+        let open = filter("color LIKE %0", &format!("%{singles}{last}"));
+        assert_eq!(open.accepts_within(&text, &mut 8_100), Some(expect), "each character once");
+    }
+    let repeated = format!("%{}b", "a".repeat(400));
+    for expression in ["color LIKE %0", "color NOT LIKE %0", "ok = 0 OR color LIKE %0", "ok = 1 AND color LIKE %0"] {
+        let mut steps = 1 << 20;
+        assert_eq!(filter(expression, &repeated).accepts_within(&text, &mut steps), None, "{expression}");
+        assert_eq!(steps, 0, "{expression}");
+    }
+    let decided = filter("size = -7 OR color LIKE %0", &repeated);
+    assert_eq!(decided.accepts_within(&text, &mut 0), Some(true));
+    assert!(!filter("color LIKE %0", &repeated).accepts(&text), "of one's own filter everything is known");
 }
 
 #[test]

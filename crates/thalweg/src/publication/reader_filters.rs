@@ -12,6 +12,9 @@ use crate::filter::Filter;
 /// Readers whose filters are evaluated before a sample is written; samples are sent to others whether they want them or not. Chosen by
 /// Thalweg: a filter costs each write some time.
 const FILTERS_MAX: usize = 64;
+/// Most characters that are compared with the patterns of all filters before a sample is written: a few milliseconds, whatever others
+/// announce. Readers for which it is not known by then get the sample. Chosen by Thalweg.
+const STEPS_MAX: u64 = 1 << 20;
 
 /// Filters that matched readers announce in DDS's own language.
 #[derive(Debug, Default)]
@@ -61,12 +64,12 @@ impl ReaderFilters {
 
     /// The readers that do not want the sample.
     pub(crate) fn refusing<T: Encode>(&self, sample: &T) -> Vec<Guid> {
-        let mut refusing = Vec::new();
+        let (mut refusing, mut steps) = (Vec::new(), STEPS_MAX);
         for (reader, filter, fit) in self.filters().iter_mut() {
             if *fit == Fit::Unknown {
                 *fit = if filter.check::<T>().is_ok() { Fit::Fits } else { Fit::Unfit };
             }
-            if *fit == Fit::Fits && !filter.accepts(sample) {
+            if *fit == Fit::Fits && filter.accepts_within(sample, &mut steps) == Some(false) {
                 refusing.push(*reader);
             }
         }
@@ -75,5 +78,39 @@ impl ReaderFilters {
 
     fn filters(&self) -> MutexGuard<'_, Vec<(Guid, Filter, Fit)>> {
         self.filters.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use thalweg_rtps::types::{EntityId, GuidPrefix, Keyed};
+
+    use super::*;
+    use crate::Topic;
+
+    #[derive(Topic)]
+    #[topic(crate = "thalweg_cdr")]
+    struct Note {
+        text: String,
+    }
+
+    #[test]
+    fn patterns_of_strangers_take_a_bounded_time_of_a_write() {
+        let filters = ReaderFilters::default();
+        let reader = |key| Guid::new(GuidPrefix([2; 12]), EntityId::user_reader(key, Keyed::No));
+        for (key, pattern) in [(1, "b%".to_owned()), (2, format!("%{}b", "a".repeat(8_000))), (3, "c%".to_owned())] {
+            let announced = ContentFilter {
+                topic_name: "filtered".to_owned(),
+                related_topic_name: "notes".to_owned(),
+                class_name: ContentFilter::SQL.to_owned(),
+                expression: "text LIKE %0".to_owned(),
+                parameters: vec![pattern],
+            };
+            filters.set(reader(key), Some(&announced));
+        }
+        let long = Note { text: "a".repeat(1 << 20) };
+        assert_eq!(filters.refusing(&long), [reader(1)], "the second takes all steps, and nobody knows of the third");
+        let short = Note { text: "a".to_owned() };
+        assert_eq!(filters.refusing(&short), [1, 2, 3].map(reader), "each write has steps of its own");
     }
 }

@@ -86,8 +86,13 @@ pub struct HostAdvice {
     pub stall: std::time::Duration,
     /// Bytes of the largest packet that was reckoned with.
     pub mtu_bytes: u32,
+    /// Bytes that a receive buffer was reckoned to be charged for a datagram.
+    pub charge_bytes: u64,
     /// The five numbers.
     pub numbers: FiveNumbers,
+    /// Why no program is to ask for the receive buffer among them: it is more than the kernel grants a socket, or more than a stream may
+    /// take of the memory. `None` where programs may ask for it, however much is granted.
+    pub receive_buffer_refusal: Option<String>,
     /// What was measured.
     pub answers: ProbeAnswers,
     /// Advice, the program's own settings first.
@@ -139,14 +144,22 @@ impl HostAdvice {
         let measured = measured(&system, &answers, surroundings, (stream, plan.payload_bytes, widest));
         let numbers = FiveNumbers::compute(stream, &measured);
         answers.measure_buffer(probes, numbers.receive_buffer_ask());
-        let context =
-            rules::Context { stream, system: &system, answers: &answers, measured: &measured, numbers: &numbers };
+        let context = rules::Context {
+            stream,
+            peer: surroundings.peer,
+            system: &system,
+            answers: &answers,
+            measured: &measured,
+            numbers: &numbers,
+        };
         Ok(HostAdvice {
             stream: stream.clone(),
             device: system.device_name().to_owned(),
             peer: surroundings.peer,
             stall: measured.stall,
             mtu_bytes: measured.mtu_bytes,
+            charge_bytes: measured.charge_bytes,
+            receive_buffer_refusal: rules::refused_buffer(&context),
             settings: rules::all(&context),
             paper: rules::paper(&context),
             remarks: remarks(&context),

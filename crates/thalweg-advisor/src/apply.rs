@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::advice::{HostAdvice, Setting};
+use crate::advice::{AdviceStep, HostAdvice, Setting};
 use crate::figures::{grouped, time};
 use crate::place::{SettingPlace, SettingPlaces};
 use crate::probes::{ProbeAnswers, ProbeKind, Probes};
@@ -27,6 +27,21 @@ pub struct AppliedFiles {
 pub struct AppliedAdvice {
     /// Changes, in their order.
     pub changes: Vec<HostChange>,
+    /// Settings that should be changed and cannot be here; nothing was tried.
+    pub refused: Vec<RefusedSetting>,
+}
+
+/// A setting that should be changed and cannot be here.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RefusedSetting {
+    /// Its name, as in [`Setting::name`].
+    pub name: String,
+    /// Its value now; `None` where the host does not show it.
+    pub now: Option<String>,
+    /// The value that was computed.
+    pub computed: Option<String>,
+    /// Why, and what remains.
+    pub reason: String,
 }
 
 /// One change.
@@ -62,7 +77,7 @@ pub enum ChangeOutcome {
 
 /// Applies advice.
 ///
-/// Changes that are refused are told and do not keep out the others.
+/// Changes that are refused are told and do not keep out the others. A profile whose receive buffer is refused is not written.
 ///
 /// # Errors
 /// The undo file cannot be written; nothing was changed after that.
@@ -75,7 +90,10 @@ pub fn apply<Store: UndoStore>(
     let mut changes = Vec::new();
     if let Some(path) = &files.profile {
         let change = planned(places, &SettingPlace::File { path: path.clone() }, &advice.to_profile())?;
-        changes.push(write(places, undo, change)?);
+        changes.push(match &advice.receive_buffer_refusal {
+            Some(reason) => HostChange { outcome: ChangeOutcome::Refused(reason.clone()), ..change },
+            None => write(places, undo, change)?,
+        });
     }
     let yardstick = Yardstick::of(advice);
     let writes: Vec<_> = advice.writes().collect();
@@ -100,7 +118,27 @@ pub fn apply<Store: UndoStore>(
             changes.push(write(places, undo, change)?);
         }
     }
-    Ok(AppliedAdvice { changes })
+    let refused = advice.settings.iter().filter_map(RefusedSetting::of).collect();
+    Ok(AppliedAdvice { changes, refused })
+}
+
+impl AppliedAdvice {
+    /// How many changes and settings the host does not have as they were computed.
+    pub fn missing(&self) -> usize {
+        self.changes.iter().filter(|change| !change.is_kept()).count() + self.refused.len()
+    }
+}
+
+impl RefusedSetting {
+    fn of(setting: &Setting) -> Option<RefusedSetting> {
+        let AdviceStep::Refused { reason } = &setting.step else { return None };
+        Some(RefusedSetting {
+            name: setting.name.clone(),
+            now: setting.now.clone(),
+            computed: setting.computed.clone(),
+            reason: reason.clone(),
+        })
+    }
 }
 
 impl HostChange {

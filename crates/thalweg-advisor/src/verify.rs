@@ -1,10 +1,13 @@
 //! Whether a host does what a stream needs, by measurement, and whether what was applied is still in place.
 
+use std::time::Duration;
+
 use serde::Serialize;
 
 use crate::advice::HostAdvice;
 use crate::figures::{grouped, time};
 use crate::place::{SettingPlace, SettingPlaces};
+use crate::stream::Departing;
 use crate::undo::{UndoLog, UndoStore};
 
 /// What was found.
@@ -120,21 +123,41 @@ fn stall(advice: &HostAdvice) -> Check {
 
 /// Whether a buffer for which a program asks like this lasts for the worst stall that was seen.
 fn buffer_for(advice: &HostAdvice, name: &'static str, asked_bytes: Option<u64>) -> Check {
-    let needed = advice.numbers.receive_buffer.value.max(1);
-    let lasting = asked_bytes.map(|asked| {
-        let share = 2.0 * asked as f64 / needed as f64;
-        // The need has a quarter to spare, which a verdict must not count.
-        advice.stall.mul_f64((share * 1.25).min(1e6))
-    });
     let worst = advice.answers.wake_ups.map(|late| late.worst);
     let wanted = worst.map_or("the worst stall".to_owned(), time);
-    let seen = lasting.zip(worst).map(|(lasting, worst)| (format!("a buffer for {}", time(lasting)), lasting >= worst));
+    let seen = asked_bytes.zip(worst).map(|(asked, worst)| match lasting(advice, asked) {
+        Some(lasting) => (format!("a buffer for {}", time(lasting)), lasting >= worst),
+        None => ("a buffer for less than one sample of all writers".to_owned(), false),
+    });
     check(name, wanted, seen)
+}
+
+/// How long nobody has to read a buffer for which a program asks like this; `None` where what comes at once does not fit.
+fn lasting(advice: &HostAdvice, asked_bytes: u64) -> Option<Duration> {
+    let stream = &advice.stream;
+    let held = 2.0 * asked_bytes as f64;
+    match stream.departing {
+        Departing::Paced => {
+            let share = held / advice.numbers.receive_buffer.value.max(1) as f64;
+            // The need has a quarter to spare, which a verdict must not count.
+            Some(advice.stall.mul_f64((share * 1.25).min(1e6)))
+        }
+        Departing::AtOnce => {
+            let datagrams = stream.datagrams(advice.mtu_bytes).count * u64::from(stream.writers);
+            let samples = (held / (datagrams as f64 * advice.charge_bytes.max(1) as f64)).floor();
+            // One comes at the beginning, and the first one too many a period after the last that fits.
+            (samples >= 1.0).then(|| Duration::from_secs_f64((samples / stream.rate_hz).min(LASTING_MAX_S)))
+        }
+    }
 }
 
 fn path(advice: &HostAdvice) -> Check {
     let plan = advice.stream.datagrams(advice.mtu_bytes);
-    let wanted = plan.payload_bytes + advice.stream.network.header_bytes();
+    // Of datagrams that IP cuts no packet is larger than the path.
+    let wanted = match plan.fragments {
+        0 | 1 => plan.payload_bytes + advice.stream.network.header_bytes(),
+        _ => u64::from(advice.mtu_bytes),
+    };
     let seen = advice.answers.path.filter(|path| path.is_confirmed).map(|path| {
         let words = format!("{} B answered in {}", path.bytes, time(path.round_trip.unwrap_or_default()));
         (words, u64::from(path.bytes) >= wanted)
@@ -164,3 +187,6 @@ fn load(advice: &HostAdvice) -> Check {
     });
     check("packets", format!("{packets:.0}/s in half of one processor"), seen)
 }
+
+/// More than any stall.
+const LASTING_MAX_S: f64 = 1e9;

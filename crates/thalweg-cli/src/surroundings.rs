@@ -202,9 +202,7 @@ impl NobodyFound {
             let group = self.other_groups.first().map_or("default", String::as_str);
             advice.push(format!("--group {group} joins a group of ignored participants, --group '*' joins all groups"));
         }
-        // If others use the topic in this domain, the reason for the missing match is not another domain.
-        let advised = if self.topic_is_used() { 0 } else { SHOWN_MAX };
-        for heard in self.heard.iter().take(advised) {
+        for heard in self.heard_that_matter(self.topic_is_used()).into_iter().take(SHOWN_MAX) {
             advice.push(match (heard.domain == self.domain, heard.domain_tag == self.domain_tag) {
                 (true, true) => {
                     "participants of this domain are heard, but do not answer: let unicast UDP between the hosts pass \
@@ -257,9 +255,18 @@ impl NobodyFound {
         advice
     }
 
-    /// Whether others in the domain use the requested topic.
+    /// Whether others in the domain use the requested topic: the reason for a missing match is no other domain then.
     fn topic_is_used(&self) -> bool {
         self.topic.as_ref().is_some_and(|topic| topic.writers + topic.readers > 0)
+    }
+
+    /// Who was heard, the most telling first: in the own domain with the own tag, in it with others, elsewhere; only the first where
+    /// `only_own`.
+    fn heard_that_matter(&self, only_own: bool) -> Vec<&HeardView> {
+        let is_own = |heard: &&HeardView| heard.domain == self.domain && heard.domain_tag == self.domain_tag;
+        let mut ranked: Vec<&HeardView> = self.heard.iter().filter(|heard| !only_own || is_own(heard)).collect();
+        ranked.sort_by_key(|heard| (heard.domain != self.domain, heard.domain_tag != self.domain_tag, heard.domain));
+        ranked
     }
 
     /// The facts and the advice for people, in lines; of the network only if no participant was found.
@@ -290,11 +297,10 @@ impl NobodyFound {
         if with_network {
             self.interfaces.iter().for_each(|interface| interface.describe(&mut out));
         }
-        if with_network || !self.topic_is_used() {
-            self.heard.iter().take(LINES_MAX).for_each(|heard| heard.describe(&mut out));
-            if let Some(more) = self.heard.len().checked_sub(LINES_MAX).filter(|more| *more > 0) {
-                push_line(&mut out, format_args!("  and {more} more; `thalweg doctor --json` lists all"));
-            }
+        let heard = self.heard_that_matter(!with_network && self.topic_is_used());
+        heard.iter().take(LINES_MAX).for_each(|heard| heard.describe(&mut out));
+        if let Some(more) = heard.len().checked_sub(LINES_MAX).filter(|more| *more > 0) {
+            push_line(&mut out, format_args!("  and {more} more; `thalweg doctor --json` lists all"));
         }
         if with_network && self.multicast && self.heard.is_empty() {
             let (domains, seconds) = (self.domains_listened, self.listened_s);

@@ -90,14 +90,14 @@ pub struct ConditionsWatch {
 impl ConditionsWatch {
     /// Notes the counters of now.
     pub fn start(files: HostFiles) -> ConditionsWatch {
-        let dropped = Layers::read(&files).find("udp.RcvbufErrors");
+        let dropped = dropped_datagrams(&files);
         ConditionsWatch { watch: SecondWatch::start(files), dropped }
     }
 
     /// Compares with the counters of now.
     pub fn finish(mut self) -> Conditions {
         let all = self.watch.look();
-        let dropped = self.dropped.zip(Layers::read(&self.watch.files).find("udp.RcvbufErrors"));
+        let dropped = self.dropped.zip(dropped_datagrams(&self.watch.files));
         Conditions {
             seconds: all.lasted_s,
             foreign_cpu: all.foreign_cpu,
@@ -106,6 +106,13 @@ impl ConditionsWatch {
             dropped_datagrams: dropped.map(|(from, to)| to.saturating_sub(from)),
         }
     }
+}
+
+/// UDP datagrams that found a full receive buffer so far. The kernel counts those of IPv6 in a counter of their own alone.
+fn dropped_datagrams(files: &HostFiles) -> Option<u64> {
+    let layers = Layers::read(files);
+    let counters = ["udp.RcvbufErrors", "udp6.Udp6RcvbufErrors"];
+    counters.into_iter().filter_map(|name| layers.find(name)).reduce(u64::saturating_add)
 }
 
 /// Looks at the machine's counters again and again.
@@ -270,15 +277,18 @@ mod tests {
 
     #[test]
     fn conditions_are_differences_of_the_kernels_counters() {
-        let tree = Tree::new("conditions").with("proc/net/snmp", "Udp: InDatagrams RcvbufErrors\nUdp: 5 17\n");
+        let tree = Tree::new("conditions")
+            .with("proc/net/snmp", "Udp: InDatagrams RcvbufErrors\nUdp: 5 17\n")
+            .with("proc/net/snmp6", "Udp6InDatagrams 4\nUdp6RcvbufErrors 2\n");
         set(&tree, [0, 0, 0], 100, 0, 0);
-        let dropped = Layers::read(&tree.files()).find("udp.RcvbufErrors");
+        let dropped = dropped_datagrams(&tree.files());
         let watch = ConditionsWatch { watch: SecondWatch::of(tree.files(), OWN), dropped };
         set(&tree, [500, 480, 20], 500, 0, 0);
         tree.write("proc/net/snmp", "Udp: InDatagrams RcvbufErrors\nUdp: 9 20\n");
+        tree.write("proc/net/snmp6", "Udp6InDatagrams 9\nUdp6RcvbufErrors 6\n");
         let conditions = watch.finish();
         assert_eq!((conditions.foreign_cpu, conditions.stolen_cpu), (Some(0.1), Some(0.02)));
-        assert_eq!((conditions.waiting_for_cpu, conditions.dropped_datagrams), (Some(0.0), Some(3)));
+        assert_eq!((conditions.waiting_for_cpu, conditions.dropped_datagrams), (Some(0.0), Some(7)));
         assert!(conditions.is_disturbed());
     }
 

@@ -1,6 +1,6 @@
 //! The survey of a participant's network, for cases in which it discovers no other participant.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,9 +8,11 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use thalweg_rtps::discovery::participant_data::ParticipantData;
+use thalweg_rtps::history::ChangeKind;
 use thalweg_rtps::participant::IgnoredParticipant;
 use thalweg_rtps::types::{EntityId, GuidPrefix, VendorId};
-use thalweg_rtps::wire::{Content, Message, Submessage};
+use thalweg_rtps::wire::parameters::ParameterList;
+use thalweg_rtps::wire::{Content, Data, Message, Submessage};
 use thalweg_transport::interfaces::{self, InterfaceSelection};
 use thalweg_transport::ports::{DOMAIN_MAX, metatraffic_multicast};
 use thalweg_transport::survey::{GroupListener, try_multicast};
@@ -38,7 +40,7 @@ pub struct Surroundings {
     pub listened: Duration,
     /// Domains whose announcements were listened for: 0 to 232 but for those whose port something else has.
     pub domains_listened: usize,
-    /// Participants that were heard and that the participant does not know, by domain and tag; see [`HeardDomain`].
+    /// Participants that were heard, have not left and that the participant does not know, by domain and tag; see [`HeardDomain`].
     pub heard: Vec<HeardDomain>,
     /// Participants of the domain that are ignored because of their communication groups.
     pub other_groups: Vec<IgnoredParticipant>,
@@ -133,13 +135,16 @@ impl Survey {
     /// Ends it. `participant` is the one that it was started for.
     pub fn finish(mut self, participant: &DomainParticipant) -> Surroundings {
         let listened = self.listened();
+        // Those of before the end too: one that leaves while it ends was known.
+        let mut known: BTreeSet<GuidPrefix> = known_to(participant).collect();
         let findings = self.end();
+        known.extend(known_to(participant));
         let config = participant.udp();
         let domain_tag = participant.runtime().view(|participant| participant.config().domain_tag.clone());
         let other_groups = participant.ignored_participants();
-        let known: Vec<GuidPrefix> =
-            participant.discovered_participants().iter().map(|data| data.guid_prefix).collect();
-        let is_known = |prefix| known.contains(&prefix) || other_groups.iter().any(|other| other.guid_prefix == prefix);
+        let is_known = |prefix: GuidPrefix| {
+            known.contains(&prefix) || other_groups.iter().any(|other| other.guid_prefix == prefix)
+        };
         let heard = findings.heard.into_iter().map(|((domain_id, domain_tag), participants)| {
             let participants = participants.into_values().filter(|one| !is_known(one.guid_prefix)).collect();
             HeardDomain { domain_id, domain_tag, participants }
@@ -167,6 +172,10 @@ impl Drop for Survey {
     fn drop(&mut self) {
         self.end();
     }
+}
+
+fn known_to(participant: &DomainParticipant) -> impl Iterator<Item = GuidPrefix> {
+    participant.discovered_participants().into_iter().map(|data| data.guid_prefix)
 }
 
 /// The work of the background thread.
@@ -219,9 +228,28 @@ fn usage(listed: &ListedInterface, selection: &InterfaceSelection) -> InterfaceU
 }
 
 impl SurveyFindings {
-    /// Takes note of the participant that announces itself in a datagram, if one does.
+    /// Takes note of the participant that announces itself or takes its leave in a datagram, if one does.
     fn note_heard(&mut self, domain: u32, source: SocketAddr, bytes: &[u8], own: GuidPrefix) {
-        let Some(data) = announcement(bytes).filter(|data| data.guid_prefix != own) else { return };
+        let Some((sender, data)) = participant_data(bytes) else { return };
+        match data.content {
+            Content::Data(range) => match bytes.get(range).map(ParticipantData::decode) {
+                Some(Ok(announced)) if announced.guid_prefix != own => self.note_announced(domain, source, announced),
+                _ => {}
+            },
+            Content::Key(range) => match bytes.get(range).map(ParticipantData::decode_key) {
+                Some(Ok(gone)) if gone == sender => self.forget(gone),
+                _ => {}
+            },
+            Content::None => {
+                let status = data.inline_qos.as_ref().map_or(0, ParameterList::status_info);
+                if ChangeKind::from_status_info(status).disposes() {
+                    self.forget(sender);
+                }
+            }
+        }
+    }
+
+    fn note_announced(&mut self, domain: u32, source: SocketAddr, data: ParticipantData) {
         let participant = HeardParticipant {
             guid_prefix: data.guid_prefix,
             vendor: data.vendor,
@@ -235,16 +263,26 @@ impl SurveyFindings {
             self.heard.entry(key).or_default().insert(participant.guid_prefix, participant);
         }
     }
+
+    /// Lets go of a participant that has left.
+    fn forget(&mut self, prefix: GuidPrefix) {
+        self.heard.retain(|_, participants| {
+            participants.remove(&prefix);
+            !participants.is_empty()
+        });
+    }
 }
 
-/// The participant announced in a datagram of discovery.
-fn announcement(bytes: &[u8]) -> Option<ParticipantData> {
+/// What a datagram of discovery tells of a participant, and the participant that sent it.
+fn participant_data(bytes: &[u8]) -> Option<(GuidPrefix, Data<'_>)> {
     let message = Message::parse(bytes).ok()?;
+    let mut sender = message.header.prefix;
     message.submessages().map_while(Result::ok).find_map(|submessage| match submessage {
-        Submessage::Data(data) if data.writer == EntityId::SPDP_WRITER => match data.content {
-            Content::Data(range) => ParticipantData::decode(bytes.get(range)?).ok(),
-            _ => None,
-        },
+        Submessage::Data(data) if data.writer == EntityId::SPDP_WRITER => Some((sender, data)),
+        Submessage::InfoSource { prefix, .. } => {
+            sender = prefix;
+            None
+        }
         _ => None,
     })
 }
@@ -258,7 +296,31 @@ const HEARD_MAX: usize = 1_000;
 
 #[cfg(test)]
 mod tests {
+    use thalweg_rtps::types::SequenceNumber;
+    use thalweg_rtps::wire::parameters;
+    use thalweg_rtps::wire::write::{self, DataHead, DataKind};
+
     use super::*;
+
+    /// What a participant says of itself: an announcement, or its leave.
+    fn datagram(prefix: GuidPrefix, kind: DataKind) -> Vec<u8> {
+        let (mut payload, mut inline_qos) = (Vec::new(), Vec::new());
+        match kind {
+            DataKind::Data => ParticipantData::new(prefix).encode(&mut payload),
+            DataKind::Key => ParticipantData::encode_key(prefix, &mut payload),
+            DataKind::None => {}
+        }
+        if kind != DataKind::Data {
+            parameters::inline_qos(ChangeKind::DisposeUnregister.status_info(), None, &mut inline_qos);
+        }
+        let (reader, writer, sequence) = (EntityId::UNKNOWN, EntityId::SPDP_WRITER, SequenceNumber::FIRST);
+        let mut datagram = Vec::new();
+        write::header(&mut datagram, prefix);
+        let head = DataHead { reader, writer, sequence, inline_qos: &inline_qos, kind };
+        write::data(&mut datagram, &head, payload.len());
+        datagram.extend_from_slice(&payload);
+        datagram
+    }
 
     fn listed(name: &str, addresses: &[&str], up: bool) -> ListedInterface {
         let address = |ip: &&str| InterfaceAddress { ip: ip.parse().unwrap(), prefix_bits: 24 };
@@ -291,21 +353,25 @@ mod tests {
         for n in 0..2_000_u16 {
             let mut prefix = [2; 12];
             prefix[10..].copy_from_slice(&n.to_be_bytes());
-            let mut datagram = Vec::new();
-            let head = thalweg_rtps::wire::write::DataHead {
-                reader: EntityId::UNKNOWN,
-                writer: EntityId::SPDP_WRITER,
-                sequence: thalweg_rtps::types::SequenceNumber::FIRST,
-                kind: thalweg_rtps::wire::write::DataKind::Data,
-                inline_qos: &[],
-            };
-            let mut payload = Vec::new();
-            ParticipantData::new(GuidPrefix(prefix)).encode(&mut payload);
-            thalweg_rtps::wire::write::header(&mut datagram, GuidPrefix(prefix));
-            thalweg_rtps::wire::write::data(&mut datagram, &head, payload.len());
-            datagram.extend_from_slice(&payload);
-            findings.note_heard(3, source, &datagram, GuidPrefix([1; 12]));
+            findings.note_heard(3, source, &datagram(GuidPrefix(prefix), DataKind::Data), GuidPrefix([1; 12]));
         }
         assert_eq!(findings.heard[&(3, String::new())].len(), HEARD_MAX);
+    }
+
+    #[test]
+    fn a_participant_that_takes_its_leave_is_heard_no_longer() {
+        let source = "192.0.2.7:7400".parse().unwrap();
+        let (own, gone, other) = (GuidPrefix([1; 12]), GuidPrefix([2; 12]), GuidPrefix([3; 12]));
+        for farewell in [DataKind::Key, DataKind::None] {
+            let mut findings = SurveyFindings::default();
+            for prefix in [gone, other] {
+                findings.note_heard(3, source, &datagram(prefix, DataKind::Data), own);
+            }
+            findings.note_heard(3, source, &datagram(gone, farewell), own);
+            let left: Vec<GuidPrefix> = findings.heard.values().flat_map(BTreeMap::keys).copied().collect();
+            assert_eq!(left, [other], "{farewell:?}");
+            findings.note_heard(3, source, &datagram(other, farewell), own);
+            assert!(findings.heard.is_empty(), "{farewell:?}: {:?}", findings.heard);
+        }
     }
 }

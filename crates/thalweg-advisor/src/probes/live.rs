@@ -134,7 +134,11 @@ impl Probes for LiveProbes {
             sender.send_to(&[0; PACED_BYTES], to)?;
         }
         // A datagram is charged to its sender until it has left the queue.
-        while socket_memory(&sender)?.unsent_bytes > 0 && started.elapsed() < PATIENCE {
+        while socket_memory(&sender)?.unsent_bytes > 0 {
+            if started.elapsed() >= PATIENCE {
+                // They wait for a neighbour that does not answer, and no queue has seen them.
+                return Err(io::Error::new(io::ErrorKind::TimedOut, "the datagrams did not leave"));
+            }
             std::thread::sleep(NAP / 10);
         }
         let bytes = (PACED_DATAGRAMS * PACED_BYTES) as f64;

@@ -51,7 +51,8 @@ pub trait Probes {
     /// Whether the queue of the interface to `peer`, else of loopback, holds datagrams back to a rate that a socket asks for.
     ///
     /// # Errors
-    /// The kernel has no such option, or there is no route.
+    /// The kernel has no such option, there is no route, or the datagrams do not leave within some seconds, as for a peer that is
+    /// switched off.
     fn pacing(&mut self, peer: Option<IpAddr>) -> io::Result<PacingEffect>;
 
     /// Processor time of one datagram of this size, sent and received over loopback.

@@ -98,7 +98,7 @@ fn receive_cap(context: &Context<'_>) -> Setting {
 }
 
 /// Why a receive buffer of which `ask` bytes are asked for is not to be had; `None` where it is.
-fn too_much(context: &Context<'_>, ask: u64) -> Option<String> {
+pub(super) fn too_much(context: &Context<'_>, ask: u64) -> Option<String> {
     const REMEDY: &str = "pace the writers, or spread them over sockets and hosts";
     if ask > SOCKET_MAX_BYTES {
         return Some(format!("the kernel grants a socket no more than 1 GiB; {REMEDY}"));

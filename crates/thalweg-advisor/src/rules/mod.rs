@@ -7,6 +7,7 @@ mod processors;
 mod queues;
 mod steering;
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use crate::advice::{AdviceStep, Effect, Setting};
@@ -22,6 +23,8 @@ pub(crate) use paper::paper;
 /// What rules look at.
 pub(crate) struct Context<'a> {
     pub(crate) stream: &'a AdvisedStream,
+    /// The host at the other end, where one was named.
+    pub(crate) peer: Option<IpAddr>,
     pub(crate) system: &'a HostSettings,
     pub(crate) answers: &'a ProbeAnswers,
     pub(crate) measured: &'a Measured,
@@ -35,6 +38,11 @@ pub(crate) fn all(context: &Context<'_>) -> Vec<Setting> {
     settings.extend(interface::advise(context));
     settings.extend(processors::advise(context));
     settings
+}
+
+/// Why a program is not to ask for the computed receive buffer; `None` where it may, however much is granted.
+pub(crate) fn refused_buffer(context: &Context<'_>) -> Option<String> {
+    memory::too_much(context, context.numbers.receive_buffer_ask())
 }
 
 /// The longest time for which a reading thread has to be expected not to run.

@@ -118,11 +118,13 @@ fn queue_length(context: &Context<'_>) -> Option<Setting> {
         let none = Effect::NoneHere(format!("{} has no queue (noqueue)", device.name));
         return Some(draft.effect(none).keep(&place.to_string(), text, None));
     }
-    let is_short = now.is_some_and(|now| u64::from(now) < burst);
+    // A queue that somebody has made longer than the most that is advised stays.
+    let wanted = burst.min(QUEUE_MAX);
+    let is_short = now.is_some_and(|now| u64::from(now) < wanted);
     if dropped == 0 || !is_short {
         return Some(draft.keep(&place.to_string(), text, None));
     }
-    Some(draft.write(place, text, burst.min(QUEUE_MAX).to_string()))
+    Some(draft.write(place, text, wanted.to_string()))
 }
 
 fn pacing_rate(context: &Context<'_>) -> Option<Setting> {
@@ -132,14 +134,17 @@ fn pacing_rate(context: &Context<'_>) -> Option<Setting> {
         "datagrams leave evenly, and small buffers on the way hold them",
     )
     .shown_by(ProbeKind::Pacing);
-    let effect = match context.answers.pacing {
-        Some(seen) if seen.is_effective() => Effect::Works,
-        Some(seen) => Effect::NoneHere(format!(
+    let untried = context.device().filter(|device| context.peer.is_none() && *device != "lo");
+    let effect = match (untried, context.answers.pacing) {
+        // What loopback does says nothing about it.
+        (Some(device), _) => Effect::Unknown(format!("give --peer to try the queue of {device}")),
+        (None, Some(seen)) if seen.is_effective() => Effect::Works,
+        (None, Some(seen)) => Effect::NoneHere(format!(
             "a socket that asked for {} B/s sent {} B/s: the option succeeds and no fq queue obeys it; Thalweg's senders pace themselves",
             grouped(u64::from(seen.asked_bytes_per_second)),
             grouped(seen.seen_bytes_per_second)
         )),
-        None => Effect::Unknown("the probe gave no answer".to_owned()),
+        (None, None) => Effect::Unknown("the probe gave no answer".to_owned()),
     };
     let step = if effect == Effect::Works { AdviceStep::InProgram } else { AdviceStep::Keep };
     Some(draft.effect(effect).into_setting("SO_MAX_PACING_RATE", None, Some(rate.to_string()), step))

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use thalweg_advisor::{
-    AppliedAdvice, AppliedFiles, ChangeOutcome, DatagramCharge, FileStore, ForeignChanges, GrantedBuffer, HostAdvice,
-    HostPlaces, PacingEffect, PacketCost, PathMtu, PlantedProbes, Probes, RevertEnding, Segmentation, SettingPlace,
-    StreamVerification, UndoLog, WakeUps, apply,
+    AdvisedStream, AppliedAdvice, AppliedFiles, ChangeOutcome, DatagramCharge, FileStore, ForeignChanges,
+    GrantedBuffer, HostAdvice, HostPlaces, NetworkFacts, PacingEffect, PacketCost, PathMtu, PlantedProbes, Probes,
+    RevertEnding, Segmentation, SettingPlace, StreamProfile, StreamVerification, UndoLog, WakeUps, apply,
 };
 
 use crate::tree::{Tree, advise, identity, recorded_probes};
@@ -198,6 +198,67 @@ fn a_profile_that_has_become_too_small_is_told() {
     };
     assert_eq!(is_met(Duration::from_millis(9)), Some(true));
     assert_eq!(is_met(Duration::from_millis(90)), Some(false));
+}
+
+/// Advice on a stream of another kind than that of [`advise`].
+fn advise_on(tree: &Tree, stream: &AdvisedStream, device: &str, probes: &mut dyn Probes) -> HostAdvice {
+    let places = HostPlaces::recorded(tree.path());
+    let peer = Some("192.0.2.1".parse().expect("an address"));
+    let facts = NetworkFacts { device: Some(device), peer, link_bits_per_second: None };
+    HostAdvice::make(stream, &facts, (places.files(), places.nics()), probes).expect("advice")
+}
+
+/// Writes the profile, and what else the advice says.
+fn apply_profile(tree: &Tree, advice: &HostAdvice, probes: &mut dyn Probes) -> AppliedAdvice {
+    let files = AppliedFiles { profile: Some("/srv/stream.toml".into()), fragment: None };
+    let mut log = UndoLog::open(FileStore::at(tree.path().join("undo.jsonl")), identity()).expect("read");
+    apply(advice, &files, (&mut HostPlaces::recorded(tree.path()), probes), &mut log).expect("applied")
+}
+
+#[test]
+fn a_buffer_that_does_not_hold_what_comes_at_once_lasts_for_no_stall() {
+    let tree = Tree::of("server-10g");
+    let mut probes = recorded_probes(tree.path());
+    probes.answers.wake_ups.as_mut().expect("recorded").worst = Duration::from_micros(1400);
+    let stream = |writers| AdvisedStream { writers, ..StreamProfile::Bulk.stream() };
+    let one = advise_on(&tree, &stream(1), "eno1", &mut probes);
+    assert_eq!(*outcome(&apply_profile(&tree, &one, &mut probes), "/srv/stream.toml"), ChangeOutcome::Written);
+    let places = HostPlaces::recorded(tree.path());
+    let log = UndoLog::open(FileStore::at(tree.path().join("undo.jsonl")), identity()).expect("read");
+    let is_met = |advice: &HostAdvice, name: &str| {
+        let verification = StreamVerification::of(advice).with_profile(advice, &log, &places);
+        verification.checks.iter().find(|check| check.name == name).expect("a check").is_met
+    };
+    assert_eq!(is_met(&one, "profile"), Some(true));
+    // An eighth of what eight writers send at the same instant.
+    let eight = advise_on(&tree, &stream(8), "eno1", &mut probes);
+    assert_eq!(is_met(&eight, "profile"), Some(false));
+    let granted = probes.answers.granted_buffer.as_mut().expect("recorded");
+    (granted.granted_bytes, granted.forced_bytes) = (one.numbers.receive_buffer_ask(), None);
+    assert_eq!(is_met(&advise_on(&tree, &stream(1), "eno1", &mut probes), "stall"), Some(true));
+    assert_eq!(is_met(&advise_on(&tree, &stream(8), "eno1", &mut probes), "stall"), Some(false));
+}
+
+#[test]
+fn a_receive_buffer_that_is_refused_gets_no_profile() {
+    let applied = |memory_bytes: u64| {
+        let tree = Tree::of("container-quota");
+        tree.set("sys/fs/cgroup/memory.max", &memory_bytes.to_string());
+        let mut probes = recorded_probes(tree.path());
+        let advice = advise_on(&tree, &StreamProfile::Video.stream(), "eth0", &mut probes);
+        let application = apply_profile(&tree, &advice, &mut probes);
+        (application, tree.path().join("srv/stream.toml").exists())
+    };
+    let (small, is_there) = applied(64 << 20);
+    let refused = outcome(&small, "/srv/stream.toml");
+    assert!(matches!(refused, ChangeOutcome::Refused(reason) if reason.contains("control groups")), "{refused:?}");
+    assert!(!is_there);
+    let (large, is_there) = applied(128 << 20);
+    assert_eq!((outcome(&large, "/srv/stream.toml"), is_there), (&ChangeOutcome::Written, true));
+    // What the container only shows is told, though it was not tried.
+    let cap = large.refused.iter().find(|one| one.name == "net.core.rmem_max").expect("told");
+    assert!(cap.reason.contains("on the host: sysctl -w"), "{cap:?}");
+    assert_eq!((cap.now.as_deref(), large.missing()), (Some("212992"), large.refused.len()));
 }
 
 #[test]

@@ -128,4 +128,23 @@ fn inside_the_path_is_wide_after_many_refusals() {
     }
 }
 
+#[test]
+fn nothing_is_said_of_a_queue_whose_datagrams_wait_for_a_silent_neighbour() {
+    if !may_make_namespaces() {
+        return;
+    }
+    let (near, _far) = pair("mute");
+    run_in(&near, "live::inside_the_datagrams_do_not_leave");
+}
+
+#[test]
+fn inside_the_datagrams_do_not_leave() {
+    if is_inside() {
+        // On the link, and of nobody.
+        let seen = LiveProbes::default().pacing(Some("10.77.4.99".parse().expect("an address")));
+        let error = seen.expect_err("nobody answers for that address").to_string();
+        assert!(error.contains("did not leave"), "{error}");
+    }
+}
+
 const INSIDE: &str = "THALWEG_INSIDE_NAMESPACE";

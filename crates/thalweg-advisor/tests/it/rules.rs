@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use thalweg_advisor::{
-    AdviceStep, AdvisedStream, Effect, HostAdvice, HostPlaces, NetworkFacts, PacketCost, PlantedProbes, Setting,
-    StreamNetwork, StreamProfile,
+    AdviceStep, AdvisedStream, Effect, HostAdvice, HostPlaces, NetworkFacts, PacingEffect, PacketCost, PathMtu,
+    PlantedProbes, Setting, SettingPlace, SettingPlaces, StreamNetwork, StreamProfile, StreamVerification,
 };
 
 use crate::machines::find;
@@ -258,4 +258,56 @@ fn a_buffer_leaves_the_memory_of_its_control_group_to_the_programs() {
         let (small, large) = (said(64 << 20, name), said(128 << 20, name));
         assert!(is_told(&small) && !is_told(&large), "{name}: {small:?} {large:?}");
     }
+}
+
+#[test]
+fn the_path_of_datagrams_that_are_cut_carries_their_fragments() {
+    let tree = Tree::of("server-10g");
+    let is_met = |stream: &AdvisedStream, bytes: u32| {
+        let mut probes = recorded_probes(tree.path());
+        let round_trip = Some(Duration::from_micros(85));
+        probes.answers.path = Some(PathMtu { bytes, is_confirmed: true, round_trip });
+        let advice = advise_with(&tree, stream, "eno1", (probes, "192.0.2.1"));
+        StreamVerification::of(&advice).checks.iter().find(|check| check.name == "path").expect("a check").is_met
+    };
+    assert_eq!(is_met(&cut(1), 1500), Some(true));
+    assert_eq!(is_met(&cut(1), 9000), Some(true));
+    assert_eq!(is_met(&StreamProfile::Bulk.stream(), 1500), Some(true));
+}
+
+#[test]
+fn a_queue_that_is_longer_than_any_advice_is_not_shortened() {
+    const NAME: &str = "eno1 tx_queue_len";
+    const PATH: &str = "sys/class/net/eno1/tx_queue_len";
+    let tree = Tree::of("server-10g");
+    tree.set("proc/net/dev", "Inter-| Receive\n face |bytes\n  eno1: 9 9 0 0 0 0 0 0 9 9 0 7 0 0 0 0");
+    // 118 datagrams of each.
+    let stream = AdvisedStream { writers: 200, ..StreamProfile::Bulk.stream() };
+    tree.set(PATH, "5000");
+    check_written(find(&advise(&tree, &stream, "eno1"), NAME), "10000");
+    for longer in ["10000", "20000"] {
+        tree.set(PATH, longer);
+        check_kept(find(&advise(&tree, &stream, "eno1"), NAME));
+    }
+}
+
+#[test]
+fn the_queue_of_an_interface_is_judged_only_where_a_peer_is_behind_it() {
+    let tree = Tree::of("server-10g");
+    let mut places = HostPlaces::recorded(tree.path());
+    places.write(&SettingPlace::RootQueue { device: "eno1".to_owned() }, Some("fq")).expect("changed");
+    let mut probes = recorded_probes(tree.path());
+    let seen_bytes_per_second = 310_000_000;
+    probes.answers.pacing = Some(PacingEffect { asked_bytes_per_second: 1_000_000, seen_bytes_per_second });
+    let mut effect = |device, peer: Option<&str>| {
+        let peer = peer.map(|peer| peer.parse().expect("an address"));
+        let facts = NetworkFacts { device: Some(device), peer, link_bits_per_second: None };
+        let stream = StreamProfile::Video.stream();
+        let advice = HostAdvice::make(&stream, &facts, (places.files(), places.nics()), &mut probes).expect("advice");
+        find(&advice, "SO_MAX_PACING_RATE").effect.clone()
+    };
+    assert_eq!(effect("eno1", None), Effect::Unknown("give --peer to try the queue of eno1".to_owned()));
+    let is_judged = |effect: Effect| matches!(effect, Effect::NoneHere(reason) if reason.contains("no fq queue"));
+    assert!(is_judged(effect("eno1", Some("192.0.2.1"))));
+    assert!(is_judged(effect("lo", None)));
 }

@@ -9,8 +9,8 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use thalweg_advisor::{
     AdvisedStream, AppliedAdvice, AppliedFiles, ChangeOutcome, Departing, FileStore, ForeignChanges, HostAdvice,
-    HostIdentity, HostPlaces, LiveProbes, NetworkFacts, PlantedProbes, Probes, RevertEnding, Reverted, StreamProfile,
-    StreamVerification, UndoLog, apply, device_towards,
+    HostIdentity, HostPlaces, LiveProbes, NetworkFacts, PlantedProbes, Probes, RefusedSetting, RevertEnding, Reverted,
+    StreamProfile, StreamVerification, UndoLog, apply, device_towards,
 };
 use thalweg_host::{HostFiles, may_make_namespaces};
 
@@ -36,7 +36,8 @@ pub enum AdvisorAction {
     ))]
     Advise(AdviseOptions),
     /// Writes what `advise` says: the profile for programs, and as root the settings of the kernel and of the interface. Each change is on
-    /// disk in the undo file before it is made, is measured, and is taken back if it makes things worse.
+    /// disk in the undo file before it is made, is measured, and is taken back if it makes things worse. Exit code 1 if something that
+    /// should be changed was not, or cannot be here.
     #[command(after_help = crate::after_help!("thalweg advisor apply --profile video --out stream.toml"))]
     Apply(ApplyOptions),
     /// Measures whether this host does what the stream needs, and whether what was applied is still in place. Exit code 1 if not.
@@ -222,11 +223,11 @@ fn apply_advice(options: &ApplyOptions) -> Result<(), Failure> {
         options.stream.json,
         format_args!("`thalweg advisor revert` puts back what is in {}", options.undo.path()?.display()),
     )?;
-    let refused = applied.changes.iter().filter(|change| !change.is_kept()).count();
-    if refused > 0 {
-        let all = applied.changes.len();
+    let missing = applied.missing();
+    if missing > 0 {
+        let all = applied.changes.len() + applied.refused.len();
         return Err(Failure::Failed(format!(
-            "{refused} of {all} changes were not made or not kept; the list says why"
+            "{missing} of {all} changes were not made or not kept; the list says why"
         )));
     }
     Ok(())
@@ -252,6 +253,10 @@ fn told(applied: &AppliedAdvice) -> String {
         let value = |value: &str| if value.contains('\n') { "a file".to_owned() } else { value.to_owned() };
         let before = change.before.as_deref().map_or("nothing".to_owned(), value);
         let _ = writeln!(out, "{}: {before} -> {}  {verdict} {detail}", change.place, value(&change.asked));
+    }
+    for RefusedSetting { name, now, computed, reason } in &applied.refused {
+        let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "not shown".to_owned());
+        let _ = writeln!(out, "{name}: {} -> {}  REFUSED: {reason}", shown(now), shown(computed));
     }
     out
 }
@@ -420,6 +425,21 @@ mod tests {
         let advice = HostAdvice::make(&stream, &facts, (places.files(), places.nics()), &mut probes).expect("advice");
         let profile = thalweg_lab::profile::Profile::parse(&advice.to_profile()).expect("a profile");
         assert_eq!(profile.participant.receive_buffer_bytes, Some(advice.numbers.receive_buffer_ask()));
+    }
+
+    #[test]
+    fn settings_that_cannot_be_changed_here_are_told_with_the_reason() {
+        let refused = RefusedSetting {
+            name: "eth0 root qdisc".to_owned(),
+            now: Some("cake".to_owned()),
+            computed: Some("fq".to_owned()),
+            reason: "somebody configured cake".to_owned(),
+        };
+        let hidden = RefusedSetting { name: "net.core.rmem_max".to_owned(), now: None, ..refused.clone() };
+        let applied = AppliedAdvice { changes: Vec::new(), refused: vec![refused, hidden] };
+        let lines = "eth0 root qdisc: cake -> fq  REFUSED: somebody configured cake\n\
+                     net.core.rmem_max: not shown -> fq  REFUSED: somebody configured cake\n";
+        assert_eq!((told(&applied).as_str(), applied.missing()), (lines, 2));
     }
 
     #[test]

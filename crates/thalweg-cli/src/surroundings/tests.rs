@@ -103,6 +103,19 @@ fn who_is_heard_elsewhere_is_named_with_the_option_that_leads_there() {
 }
 
 #[test]
+fn who_is_heard_in_the_own_domain_is_named_before_any_other() {
+    let silent = "-> participants of this domain are heard, but do not answer: let unicast UDP";
+    let domains = (0..=8).chain([77]).map(|domain| heard(domain, "", 1)).collect();
+    let lines = ["  domain 77: 1 participant heard", silent, "-> --domain 0 discovers these participants"];
+    check(NobodyFound { domain: 77, heard: domains, ..alone() }, &lines, &["domain 7:", "--domain 3 "]);
+    let tags = vec![heard(0, "", 1), heard(5, "", 1), heard(5, "a", 1), heard(5, "lab", 1), heard(9, "lab", 1)];
+    let tagged = NobodyFound { domain: 5, domain_tag: "lab".to_owned(), heard: tags, ..alone() };
+    let ranked = tagged.heard_that_matter(false);
+    let ranked: Vec<_> = ranked.iter().map(|one| (one.domain, &*one.domain_tag)).collect();
+    assert_eq!(ranked, [(5, "lab"), (5, ""), (5, "a"), (9, "lab"), (0, "")]);
+}
+
+#[test]
 fn groups_are_told_and_a_topic_that_others_use_makes_other_domains_beside_the_point() {
     let ignored = NobodyFound { ignored: 2, other_groups: vec!["ops".to_owned(), "radar".to_owned()], ..alone() };
     check(ignored, &["  2 participants of other groups ignored: ops, radar\n", "-> --group ops joins"], &[]);
@@ -124,6 +137,9 @@ fn groups_are_told_and_a_topic_that_others_use_makes_other_domains_beside_the_po
         "partitions: left",
     ];
     check(known(1), &lines, &["domain 3", "uses eth0", "--peer"]);
+    let silent = NobodyFound { heard: vec![heard(0, "", 1), heard(3, "", 1)], ..known(1) };
+    let lines = ["domain 0: 1 participant heard", "-> participants of this domain are heard, but do not answer"];
+    check(silent, &lines, &["domain 3", "--peer"]);
     check(known(0), &["domain 3: 1 participant heard", "-> did you mean \"rt/chatter\"?"], &["uses eth0", "--peer"]);
 }
 

@@ -203,6 +203,10 @@ fn take_part(channel: &mut ControlChannel, order: &ProbeOrder, shared: &Shared) 
             if order.protocol == ProbeProtocol::Udp {
                 workers.request_stop();
             }
+            // Those of TCP end with their connections, which a client that is gone may have left open.
+            while !workers.are_finished() {
+                channel.hear_until(clock::now() + WATCH_PERIOD)?;
+            }
             let received = workers.finish()?;
             report(channel, &links, order, meter, &received)
         }

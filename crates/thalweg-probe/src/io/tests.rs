@@ -9,10 +9,11 @@ use std::time::Duration;
 use thalweg_lab_station::Stop;
 
 use super::*;
-use crate::control::{ControlMessage, Ready};
+use crate::control::{Begin, ControlMessage, EndRole, Ready};
 use crate::error::ProbeError;
 use crate::figures::{DatagramFigures, ProbeFigures, ProbeTripFigures, StreamFigures};
 use crate::order::{Fragments, Joining, ProbeOrder, ProbeProtocol, Shape, StreamDirection, VERSION};
+use crate::reports::{EndReport, SentReport};
 
 fn order(protocol: ProbeProtocol, shape: Shape) -> ProbeOrder {
     ProbeOrder {
@@ -304,6 +305,27 @@ fn a_stop_ends_a_measurement_at_both_ends() {
             ask(server, order(ProbeProtocol::Tcp, Shape::RoundTrips)).is_ok()
         });
         assert!(free);
+    });
+}
+
+#[test]
+fn a_client_that_leaves_its_connections_open_does_not_keep_the_server() {
+    use super::channel::ControlChannel;
+    with_server(|server| {
+        let asked = order(ProbeProtocol::Tcp, Shape::RoundTrips);
+        let control = TcpStream::connect(server).unwrap();
+        let mut channel = ControlChannel::new(control, EndRole::Client, &Stop::default()).unwrap();
+        channel.say(&ControlMessage::Order(asked.clone())).unwrap();
+        let ControlMessage::Ready(Ready { token, ports }) = channel.hear().unwrap() else { panic!("not ready") };
+        let connections = super::tcp::connect(&asked, SocketAddr::new(server.ip(), ports[0]), token).unwrap();
+        channel.say(&ControlMessage::Begin(Begin { ports: Vec::new() })).unwrap();
+        assert_eq!(channel.hear().unwrap(), ControlMessage::Begun);
+        let sent = Some(SentReport { offered: vec![0], ..SentReport::default() });
+        channel.say(&ControlMessage::Ended(EndReport { sent, ..EndReport::default() })).unwrap();
+        drop(channel);
+        let free = (0..5).any(|_| ask(server, order(ProbeProtocol::Tcp, Shape::RoundTrips)).is_ok());
+        assert!(free);
+        drop(connections);
     });
 }
 

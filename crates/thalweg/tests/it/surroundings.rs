@@ -44,6 +44,27 @@ fn participants_of_other_domains_and_with_other_tags_are_heard_and_nobody_else()
 }
 
 #[test]
+fn who_leaves_while_others_listen_is_not_heard() {
+    let shared = domain();
+    let make = || {
+        let builder = DomainParticipant::builder(shared).loopback_only().lease_duration(Duration::from_secs(2));
+        builder.create().unwrap()
+    };
+    let (own, leaving) = (make(), make());
+    let gone = leaving.guid_prefix();
+    let is_known = || own.discovered_participants().iter().any(|other| other.guid_prefix == gone);
+    let survey = own.survey();
+    eventually("they meet", is_known);
+    // Long enough for an announcement that the survey hears.
+    std::thread::sleep(Duration::from_secs(2));
+    drop(leaving);
+    eventually("it has left", || !is_known());
+    let heard = survey.finish(&own).heard;
+    let is_heard = heard.iter().flat_map(|heard| &heard.participants).any(|one| one.guid_prefix == gone);
+    assert!(!is_heard, "{heard:#?}");
+}
+
+#[test]
 fn interfaces_are_told_with_their_use_and_a_datagram_that_came_back() {
     let found = survey(&participant(domain()));
     let lo = found.interfaces.iter().find(|one| one.listed.interface.loopback).expect("loopback");

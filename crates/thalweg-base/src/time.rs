@@ -120,6 +120,14 @@ impl EpochOffset {
         let wall = i64::try_from(timestamp.to_unix().as_nanos()).unwrap_or(i64::MAX);
         Instant(u64::try_from(wall.saturating_sub(self.nanos)).unwrap_or(0))
     }
+
+    /// How long before `now` the wall clock showed `timestamp`, also where that was before the zero of protocol time; zero for times
+    /// to come.
+    pub fn age(self, now: Instant, timestamp: Timestamp) -> Duration {
+        let shown = self.nanos.saturating_add_unsigned(now.0);
+        let wall = i64::try_from(timestamp.to_unix().as_nanos()).unwrap_or(i64::MAX);
+        Duration::from_nanos(u64::try_from(shown.saturating_sub(wall)).unwrap_or(0))
+    }
 }
 
 /// Which of the two neighbours on the wire a duration becomes that lies between them: both read as the same nanosecond. Implementations
@@ -205,6 +213,21 @@ mod tests {
         let early = EpochOffset::new(now, Timestamp { seconds: 1, fraction: 0 });
         assert_eq!(early.instant(Timestamp { seconds: 2, fraction: 0 }), now + Duration::from_secs(1));
         assert_eq!(early.timestamp(Instant::ZERO), Timestamp::default());
+    }
+
+    #[test]
+    fn an_age_is_known_beyond_the_zero_of_protocol_time() {
+        let wall = Duration::from_secs(1_800_000_000);
+        let now = Instant::from_nanos(5_000_000_000);
+        let offset = EpochOffset::new(now, Timestamp::from_unix(wall));
+        let hour = Duration::from_secs(3_600);
+        assert_eq!(offset.age(now, Timestamp::from_unix(wall - hour)), hour);
+        assert_eq!(offset.age(now + hour, Timestamp::from_unix(wall - hour)), hour * 2);
+        assert_eq!(offset.age(now, Timestamp::default()), wall);
+        assert_eq!(offset.age(now, Timestamp::from_unix(wall)), Duration::ZERO);
+        assert_eq!(offset.age(now, Timestamp::from_unix(wall + hour)), Duration::ZERO, "it is to come");
+        let early = EpochOffset::new(now, Timestamp { seconds: 1, fraction: 0 });
+        assert_eq!(early.age(now, Timestamp::default()), Duration::from_secs(1));
     }
 
     #[test]

@@ -75,8 +75,8 @@ pub fn is_link_local(address: &IpAddr) -> bool {
 
 /// Which interfaces a participant uses: those that `allow` names (all when it is empty) and `deny` does not.
 ///
-/// An entry is an interface's name or one of its addresses. Loopback stays in use for peers on the same host as long as
-/// `deny` does not name it.
+/// An entry is an interface's name or one of its addresses; the label of an address, such as `eth0:1`, means its interface.
+/// Loopback stays in use for peers on the same host as long as `deny` does not name it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InterfaceSelection {
     /// Names or addresses to use; empty means every interface.
@@ -105,9 +105,18 @@ impl InterfaceSelection {
     }
 }
 
-/// Whether `entry` is the name or an address of `interface`.
+/// Whether `entry` is the name or an address of `interface`, or the label of one.
 fn is_named(interface: &Interface, entry: &str) -> bool {
-    entry == interface.name || entry.parse().is_ok_and(|ip: IpAddr| interface.ips().any(|own| own == ip))
+    entry == interface.name
+        || match entry.parse::<IpAddr>() {
+            Ok(ip) => interface.ips().any(|own| own == ip),
+            Err(_) => without_label(entry) == interface.name,
+        }
+}
+
+/// The name of the interface in the label of an address, such as `eth0:1`; other names as they are, since none has a colon.
+fn without_label(name: &str) -> &str {
+    name.split_once(':').map_or(name, |(interface, _)| interface)
 }
 
 /// An interface of this host, whether it can be used or not. Displays with what decides that.
@@ -134,12 +143,18 @@ impl fmt::Display for ListedInterface {
 /// # Errors
 /// The system's error, such as too many open files.
 pub fn list() -> io::Result<Vec<ListedInterface>> {
+    Ok(gather(system::addresses()?))
+}
+
+/// Each interface once, with its addresses, whatever labels these have.
+fn gather(entries: Vec<system::InterfaceAddress>) -> Vec<ListedInterface> {
     let mut listed: Vec<ListedInterface> = Vec::new();
-    for entry in system::addresses()? {
-        let position = listed.iter().position(|known| known.interface.name == entry.name);
+    for entry in entries {
+        let name = without_label(&entry.name);
+        let position = listed.iter().position(|known| known.interface.name == name);
         let position = position.unwrap_or_else(|| {
             let up = entry.flags & libc::IFF_UP as u32 != 0;
-            listed.push(ListedInterface { interface: new_interface(&entry), up });
+            listed.push(ListedInterface { interface: new_interface(name, &entry), up });
             listed.len() - 1
         });
         if let Some((ip, netmask)) = entry.address {
@@ -148,7 +163,7 @@ pub fn list() -> io::Result<Vec<ListedInterface>> {
         }
     }
     listed.iter_mut().for_each(|listed| listed.interface.addresses.sort_by_key(|address| address.ip.is_ipv6()));
-    Ok(listed)
+    listed
 }
 
 /// The interfaces that are up, have an address and are selected, in the kernel's order.
@@ -176,15 +191,15 @@ fn prefix_bits(ip: IpAddr, netmask: Option<IpAddr>) -> u8 {
     bits as u8
 }
 
-fn new_interface(entry: &system::InterfaceAddress) -> Interface {
+fn new_interface(name: &str, entry: &system::InterfaceAddress) -> Interface {
     let loopback = entry.flags & libc::IFF_LOOPBACK as u32 != 0;
     Interface {
-        name: entry.name.clone(),
+        name: name.to_owned(),
         index: entry.index,
         addresses: Vec::new(),
         loopback,
         multicast: loopback || entry.flags & libc::IFF_MULTICAST as u32 != 0,
-        mtu_bytes: system::mtu(&entry.name),
+        mtu_bytes: system::mtu(name),
     }
 }
 
@@ -229,6 +244,26 @@ mod tests {
         check(&["lo", "eth0", "192.0.2.7"], None);
         check(&["lo", "eth7"], Some("eth7"));
         check(&["192.0.2.8"], Some("192.0.2.8"));
+    }
+
+    #[test]
+    fn an_address_with_a_label_belongs_to_its_interface() {
+        let entry = |name: &str, address: &str| system::InterfaceAddress {
+            name: name.into(),
+            index: 2,
+            flags: libc::IFF_UP as u32,
+            address: Some((address.parse().unwrap(), None)),
+        };
+        let listed = gather(vec![entry("eth0", "192.0.2.7"), entry("eth0:1", "198.51.100.7")]);
+        let [ListedInterface { interface: eth, up: true }] = listed.as_slice() else { panic!("{listed:?}") };
+        assert_eq!((eth.name.as_str(), eth.index), ("eth0", 2));
+        assert_eq!(eth.ips().map(|ip| ip.to_string()).collect::<Vec<_>>(), ["192.0.2.7", "198.51.100.7"]);
+        for named in ["eth0", "eth0:1", "198.51.100.7"] {
+            let denied = InterfaceSelection { allow: Vec::new(), deny: vec![named.into()] };
+            assert_eq!(usable(listed.clone(), &denied), [], "{named}");
+            let allowed = InterfaceSelection { allow: vec![named.into()], deny: Vec::new() };
+            assert_eq!((allowed.unknown(&listed), allowed.selects(eth)), (None, true), "{named}");
+        }
     }
 
     #[test]

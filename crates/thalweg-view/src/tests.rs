@@ -73,6 +73,10 @@ fn pages_connect_that_are_trusted_and_programs_without_an_origin() {
     check(&[], Some("http://192.0.2.8:8080"), Some("192.0.2.7:8765"), false);
     check(&[], Some("http://robot.example:8765"), Some("robot.example:8765"), false);
     check(&["http://robot.*:8080"], Some("http://robot.example:8080"), Some("robot.example:8765"), true);
+    // What a browser sends is no pattern.
+    check(&["*"], Some("http://[fd00::2]:8080"), Some("127.0.0.1:8765"), true);
+    check(&["http://[fd00::?]:8080"], Some("http://[fd00::2]:8080"), Some("127.0.0.1:8765"), true);
+    check(&["http://lab.local:8080"], Some("http://*.local:8080"), Some("127.0.0.1:8765"), false);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use thalweg::qos::name_matches;
+use thalweg_base::wildcards::fits_wildcards;
 
 /// Lets in programs, which tell no origin, and those pages that the user trusts. Browsers let every page that is open connect to this host,
 /// and say where it came from.
@@ -12,7 +12,7 @@ pub struct Visitors {
 }
 
 impl Visitors {
-    /// Trusts pages of this host, Foxglove's own ones, and those whose origin fits one of these, wildcards allowed.
+    /// Trusts pages of this host, Foxglove's own ones, and those whose origin fits one of these, with the wildcards `*` and `?`.
     pub fn new(trusted: Vec<String>) -> Visitors {
         Visitors { trusted }
     }
@@ -20,7 +20,7 @@ impl Visitors {
     /// Whether a client may connect that names this origin, and this host as the one that it asks.
     pub fn has(&self, origin: Option<&str>, host: Option<&str>) -> bool {
         let Some(origin) = origin else { return true };
-        if FOXGLOVE.contains(&origin) || self.trusted.iter().any(|pattern| name_matches(pattern, origin)) {
+        if FOXGLOVE.contains(&origin) || self.trusted.iter().any(|pattern| fits_wildcards(pattern, origin)) {
             return true;
         }
         let Some(page) = host_of_origin(origin) else { return false };

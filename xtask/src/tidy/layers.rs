@@ -38,7 +38,7 @@ const CRATES: [(&str, &[&str]); 23] = [
     ("thalweg-metrics", &["thalweg"]),
     ("thalweg-recording", &["thalweg", "thalweg-types"]),
     ("thalweg-settings", &["thalweg-base"]),
-    ("thalweg-view", &["thalweg", "thalweg-recording"]),
+    ("thalweg-view", &["thalweg", "thalweg-base", "thalweg-recording"]),
     ("thalweg-sim", &["thalweg-cdr", "thalweg-rtps"]),
     ("thalweg-host", &[]),
     ("thalweg-lab-station", &["thalweg-base", "thalweg-host"]),

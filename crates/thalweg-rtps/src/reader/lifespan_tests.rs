@@ -97,6 +97,20 @@ fn life_begins_at_the_source() {
 }
 
 #[test]
+fn a_life_that_was_over_before_this_host_booted_does_not_begin_anew() {
+    let hour = Duration::from_secs(3_600);
+    let mut session = Session::new(Reliability::RELIABLE, None);
+    session.now = Instant::from_nanos(8_000_000_000);
+    let qos = living(Duration::from_secs(10));
+    session.reader.match_writer(session.now, MatchedWriter { qos, ..matched_writer() });
+    session.reader.set_epoch(Some(EpochOffset::new(session.now, Timestamp::from_unix(WALL + hour))));
+    write(&mut session, 1, Duration::ZERO);
+    write(&mut session, 2, hour - Duration::from_secs(9));
+    assert_eq!(session.taken(), [2], "written before the boot as well, and not yet over");
+    check_expired(&session, 1);
+}
+
+#[test]
 fn a_clock_that_is_ahead_lengthens_no_life() {
     let mut session = with_clock();
     write(&mut session, 1, Duration::from_secs(3600));

@@ -182,16 +182,16 @@ impl WriterProxy {
         }
     }
 
-    /// When a sample that came at `now` expires. A source time in the future means that the clocks disagree; life then begins
-    /// when the sample arrives, as it does without a source time (DDS 1.4 §2.2.3.16).
+    /// When a sample that came at `now` expires: `now` where its life is over. A source time in the future means that the clocks
+    /// disagree; life then begins when the sample arrives, as it does without a source time (DDS 1.4 §2.2.3.16).
     #[inline]
     pub(super) fn expiry(&self, now: Instant, sample: &Received, epoch: Option<EpochOffset>) -> Instant {
         let lifespan = self.matched.qos.timing.lifespan;
         if lifespan == INFINITE || sample.kind != ChangeKind::Write {
             return Instant::NEVER;
         }
-        let source = sample.timestamp.zip(epoch).map(|(timestamp, epoch)| epoch.instant(timestamp));
-        source.map_or(now, |source| source.min(now)) + lifespan
+        let age = sample.timestamp.zip(epoch).map_or(Duration::ZERO, |(timestamp, epoch)| epoch.age(now, timestamp));
+        now + lifespan.saturating_sub(age)
     }
 
     /// Where to go on if the writer leaves and comes back. Discovery's writers tell everything anew, since everything of theirs

@@ -1,6 +1,7 @@
 //! A writer whose history outlives it: it is stored, restored, and taken over by the next writer of the same history.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::outgoing::Outgoing;
 use super::{Collection, ReaderSet, Room, Route, Writer, WriterOptions};
@@ -21,15 +22,15 @@ impl Writer {
     ) {
         let values = changes.iter().filter(|change| change.kind == ChangeKind::Write);
         let written = values.map(|change| {
-            let at = epoch.zip(change.timestamp).map_or(now, |(epoch, timestamp)| epoch.instant(timestamp).min(now));
-            (at, change.sequence)
+            let timed = epoch.zip(change.timestamp);
+            (timed.map_or(Duration::ZERO, |(epoch, timestamp)| epoch.age(now, timestamp)), change.sequence)
         });
-        let written: Vec<(Instant, SequenceNumber)> = written.collect();
+        let written: Vec<(Duration, SequenceNumber)> = written.collect();
         changes.iter().for_each(|change| self.registered.note(change.instance, change.kind));
         self.history.clean_up(now);
         self.history.restore(changes, last);
         if let Some(promises) = &mut self.promises {
-            promises.note_restored(written.into_iter(), &self.history);
+            promises.note_restored(now, written.into_iter(), &self.history);
         }
         let next = self.history.last().next();
         self.outgoing = Outgoing::new(next, &self.qos.transmission.method);

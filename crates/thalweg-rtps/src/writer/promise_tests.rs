@@ -3,7 +3,9 @@
 use super::tests::{START, acknowledge, join, matched_reader, reader, send};
 use super::*;
 use crate::assertion::ManualAssertion;
+use crate::history::StoredChange;
 use crate::qos::{History, Liveliness, LivelinessKind, Method, ReaderQos, Transmission};
+use crate::time::EpochOffset;
 use crate::types::{EntityId, GuidPrefix, Keyed};
 use crate::wire::{Message, Submessage};
 
@@ -118,6 +120,30 @@ fn ends_of_lives_are_not_kept_for_samples_that_are_gone() {
     (0..10_000).for_each(|_| write(&mut writer, START, 1));
     let kept = writer.promises.as_ref().expect("it has a lifespan").lifetimes_kept();
     assert!(kept <= 70, "{kept} for one sample");
+}
+
+#[test]
+fn a_restored_value_whose_life_was_over_before_this_host_booted_does_not_live_again() {
+    const WALL: Duration = Duration::from_secs(1_800_000_000);
+    let mut writer = writer_with(|qos| {
+        (qos.timing.lifespan, qos.durability) = (Duration::from_secs(10), Durability::Transient);
+    });
+    let stored = |number: u8, age: Duration| StoredChange {
+        sequence: SequenceNumber(number.into()),
+        kind: ChangeKind::Write,
+        instance: KeyHash([number; 16]),
+        timestamp: Some(Timestamp::from_unix(WALL - age)),
+        payload: Payload::from(vec![0, 1, 0, 0, number, 0, 0, 0]),
+    };
+    let changes = vec![stored(1, Duration::from_secs(3_600)), stored(2, Duration::from_secs(9))];
+    let now = Instant::from_nanos(8_000_000_000);
+    writer.restore(now, Some(EpochOffset::new(now, Timestamp::from_unix(WALL))), changes, SequenceNumber(2));
+    writer.handle_timeout(now);
+    assert_eq!(held(&writer), [2], "written before the boot as well, and not yet over");
+    writer.handle_timeout(now + Duration::from_secs(1) - MILLI);
+    assert_eq!(held(&writer), [2]);
+    writer.handle_timeout(now + Duration::from_secs(1));
+    assert_eq!(held(&writer), [] as [i64; 0]);
 }
 
 #[test]

@@ -96,7 +96,7 @@ impl Promises {
     ) {
         let is_held = kind == ChangeKind::Write && sequence > SequenceNumber::ZERO;
         if let Some(lifetimes) = self.lifetimes.as_mut().filter(|_| is_held) {
-            lifetimes.note(now, sequence, history);
+            lifetimes.note(now, Duration::ZERO, sequence, history);
         }
         if let Some(deadlines) = &mut self.deadlines {
             match kind {
@@ -113,14 +113,15 @@ impl Promises {
         }
     }
 
-    /// Values that were written at these times are there again.
+    /// Values of these ages are there again.
     pub(super) fn note_restored(
         &mut self,
-        values: impl Iterator<Item = (Instant, SequenceNumber)>,
+        now: Instant,
+        values: impl Iterator<Item = (Duration, SequenceNumber)>,
         history: &WriterHistory,
     ) {
         if let Some(lifetimes) = &mut self.lifetimes {
-            values.for_each(|(at, sequence)| lifetimes.note(at, sequence, history));
+            values.for_each(|(age, sequence)| lifetimes.note(now, age, sequence, history));
         }
     }
 
@@ -154,7 +155,8 @@ impl Lifetimes {
         (lifespan != INFINITE).then(|| Lifetimes { lifespan, ends: VecDeque::new() })
     }
 
-    fn note(&mut self, now: Instant, sequence: SequenceNumber, history: &WriterHistory) {
+    /// A value was written so long before `now`.
+    fn note(&mut self, now: Instant, age: Duration, sequence: SequenceNumber, history: &WriterHistory) {
         if self.lifespan == INFINITE {
             return;
         }
@@ -162,7 +164,7 @@ impl Lifetimes {
             self.ends.retain(|(_, sequence)| history.get(*sequence).is_some());
         }
         // Behind all others, unless the lifespan was shortened lately, or the wall clock set back while values were stored.
-        let end = now + self.lifespan;
+        let end = now + self.lifespan.saturating_sub(age);
         let place = self.ends.partition_point(|(other, _)| *other <= end);
         self.ends.insert(place, (end, sequence));
     }

@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 /// One address of one interface.
 pub(crate) struct InterfaceAddress {
+    /// The interface's name; with an IPv4 address, its label where it has one, such as `eth0:1`.
     pub(crate) name: String,
     pub(crate) index: u32,
     pub(crate) flags: u32,

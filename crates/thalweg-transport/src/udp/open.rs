@@ -24,6 +24,8 @@ pub(super) fn open(config: &UdpConfig) -> Result<UdpTransport, OpenError> {
         return Err(OpenError::DomainTooLarge(config.domain_id));
     }
     let mut notices = Vec::new();
+    // From before they are listed: one that comes up meanwhile is noticed.
+    let watcher = Watcher::new().map_err(|error| notices.push(Notice::NoInterfaceWatch(error.to_string()))).ok();
     let listed = interfaces::list().map_err(OpenError::system("list network interfaces"))?;
     if let Some(unknown) = config.interfaces.unknown(&listed) {
         return Err(OpenError::UnknownInterface { entry: unknown.to_owned(), listed });
@@ -49,7 +51,6 @@ pub(super) fn open(config: &UdpConfig) -> Result<UdpTransport, OpenError> {
     if receive_buffer_bytes < config.receive_buffer_bytes {
         notices.push(Notice::ReceiveBuffer { asked: config.receive_buffer_bytes, granted: receive_buffer_bytes });
     }
-    let watcher = Watcher::new().map_err(|error| notices.push(Notice::NoInterfaceWatch(error.to_string()))).ok();
     let sender = Arc::new(sender_of(pairs, &interfaces, config.send_buffer_bytes));
     let receiver = Receiver::new(sockets, watcher, config, &interfaces, &discovery_ports)
         .map_err(OpenError::system("watch the sockets"))?;

@@ -1,5 +1,7 @@
 //! The variables of the environment.
 
+use std::ffi::OsString;
+use std::fmt;
 use std::sync::Arc;
 
 use super::participant::DOMAIN_MAX;
@@ -8,20 +10,31 @@ use crate::{Error, ErrorKind};
 
 impl Configuration {
     /// The settings with those of the environment in their place; `variable` reads one, `None` where it is not set.
-    pub(crate) fn with_variables(mut self, variable: impl Fn(&str) -> Option<String>) -> Result<Configuration, Error> {
+    pub(crate) fn with_variables(
+        mut self,
+        variable: impl Fn(&str) -> Option<OsString>,
+    ) -> Result<Configuration, Error> {
         let settings = &mut Arc::make_mut(&mut self.parts).participant;
-        let domain = |name: &'static str| variable(name).map(|text| (name, text));
-        if let Some((name, text)) = domain("THALWEG_DOMAIN").or_else(|| domain("ROS_DOMAIN_ID")) {
+        let text_of = |name: &'static str| -> Result<Option<String>, Error> {
+            let text = variable(name).map(OsString::into_string).transpose();
+            text.map_err(|value| refused(name, &value, "it is not UTF-8"))
+        };
+        let domain = |name: &'static str| text_of(name).map(|text| text.map(|text| (name, text)));
+        let domain = match domain("THALWEG_DOMAIN")? {
+            None => domain("ROS_DOMAIN_ID")?,
+            given => given,
+        };
+        if let Some((name, text)) = domain {
             let value = text.trim().parse().ok().filter(|domain| *domain <= DOMAIN_MAX);
             let value = value.ok_or_else(|| refused(name, &text, "a domain is 0 to 232"))?;
             settings.domain = Sourced { value, origin: SettingOrigin::Environment(name) };
         }
-        if let Some(text) = variable("ROS_STATIC_PEERS") {
+        if let Some(text) = text_of("ROS_STATIC_PEERS")? {
             let peers = text.split(';').map(str::trim).filter(|peer| !peer.is_empty()).map(str::to_owned);
             let peers: Vec<String> = settings.peers.value.drain(..).chain(peers).collect();
             settings.peers = Sourced { value: peers, origin: SettingOrigin::Environment("ROS_STATIC_PEERS") };
         }
-        let Some(range) = variable("ROS_AUTOMATIC_DISCOVERY_RANGE") else { return Ok(self) };
+        let Some(range) = text_of("ROS_AUTOMATIC_DISCOVERY_RANGE")? else { return Ok(self) };
         let origin = SettingOrigin::Environment("ROS_AUTOMATIC_DISCOVERY_RANGE");
         match range.trim() {
             "SUBNET" | "SYSTEM_DEFAULT" | "NOT_SET" => {}
@@ -39,13 +52,13 @@ impl Configuration {
             }
             other => {
                 let known = "known are SUBNET, LOCALHOST, OFF and SYSTEM_DEFAULT";
-                return Err(refused("ROS_AUTOMATIC_DISCOVERY_RANGE", other, known));
+                return Err(refused("ROS_AUTOMATIC_DISCOVERY_RANGE", &other, known));
             }
         }
         Ok(self)
     }
 }
 
-fn refused(name: &'static str, value: &str, rule: &str) -> Error {
+fn refused(name: &'static str, value: &dyn fmt::Debug, rule: &str) -> Error {
     Error::new(ErrorKind::BadParameter, "configuration", format!("failed: {name} is {value:?}; {rule}"))
 }

@@ -66,6 +66,7 @@ mod profiles;
 #[cfg(test)]
 mod tests;
 
+use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -139,11 +140,16 @@ impl Configuration {
     /// # Errors
     /// As [`Configuration::load`], and for a variable that cannot be used.
     pub fn from_environment() -> Result<Configuration, Error> {
+        Configuration::from_variables(variable)
+    }
+
+    /// As [`Configuration::from_environment`], of the variables that `variable` reads.
+    fn from_variables(variable: impl Fn(&str) -> Option<OsString>) -> Result<Configuration, Error> {
         let configuration = match variable("THALWEG_CONFIG") {
             Some(path) => Configuration::load(path)?,
             None => Configuration::new(),
         };
-        configuration.with_environment()
+        configuration.with_variables(variable)
     }
 
     /// These settings with the variables of the environment in their place, but for `THALWEG_CONFIG`: what participants use of a file
@@ -218,8 +224,8 @@ impl Configuration {
 }
 
 /// A variable of the environment; `None` where it is not set or empty.
-fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|value| !value.is_empty())
+fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
 /// A setting and where it came from.

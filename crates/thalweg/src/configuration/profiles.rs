@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use thalweg_base::wildcards::fits_wildcards;
 use thalweg_rtps::qos::{
     Destination, DestinationOrder, Durability, History, LivelinessKind, MAX_BLOCKING_TIME, Method, Ownership,
-    ReaderQos, Reliability, Representation, ResourceLimits, WriterOwnership, WriterQos, name_matches,
+    ReaderQos, Reliability, Representation, ResourceLimits, WriterOwnership, WriterQos,
 };
 
 use super::document::{Value, duration};
@@ -142,7 +143,7 @@ impl Profiles {
         topic: &str,
         side: impl Fn(&TopicRule) -> Option<&ProfileName>,
     ) -> Vec<(&'static str, &Sourced<Value>)> {
-        let mut fitting = self.topics.iter().filter(|rule| name_matches(&rule.name, topic));
+        let mut fitting = self.topics.iter().filter(|rule| fits_wildcards(&rule.name, topic));
         let profile = fitting.find_map(side).and_then(|used| self.profiles.get(&used.name));
         let Some(profile) = profile else { return Vec::new() };
         QOS_KEYS.iter().filter_map(|key| Some((*key, profile.keys.get(key)?))).collect()

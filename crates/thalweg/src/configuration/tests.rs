@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::os::unix::ffi::OsStringExt;
 use std::time::Duration;
 
 use thalweg_rtps::qos::{Destination, Durability, History, Method, Reliability};
@@ -59,7 +60,7 @@ fn check_refused(text: &str, expect: &str) {
 
 fn with(variables: &[(&str, &str)], text: &str) -> Result<Configuration, Error> {
     let variables: BTreeMap<&str, &str> = variables.iter().copied().collect();
-    parse(text).with_variables(|name| variables.get(name).map(|value| (*value).to_owned()))
+    parse(text).with_variables(|name| variables.get(name).map(|value| (*value).into()))
 }
 
 #[test]
@@ -77,6 +78,24 @@ fn a_profile_sets_what_it_names_and_what_it_inherits() {
     assert_eq!(bulk.transmission.destination, Destination::Unicast);
     assert_eq!(configuration.reader_qos("rt/cloud", &ReaderQos::default()), ReaderQos::default());
     assert_eq!(configuration.writer_qos("other", &WriterQos::default()), WriterQos::default());
+}
+
+#[test]
+fn only_stars_and_question_marks_of_a_rule_stand_for_others() {
+    #[track_caller]
+    fn check(rule: &str, topic: &str, expect: bool) {
+        let text = format!("[profile.p]\ndepth = 9\n[[topic]]\nname = '{rule}'\nprofile = \"p\"");
+        let history = parse(&text).writer_qos(topic, &WriterQos::default()).history;
+        assert_eq!(history == History::KeepLast(9), expect, "{rule:?} {topic:?}");
+    }
+    check("cam*", "camera[0]", true);
+    check("camera[?]", "camera[0]", true);
+    check("camera[0]", "camera[0]", true);
+    check("camera[0]", "camera0", false);
+    check("a\\b", "a\\b", true);
+    check("a\\b", "ab", false);
+    check("camera", "cam*", false);
+    check("cam*", "cam?", true);
 }
 
 #[test]
@@ -161,6 +180,19 @@ fn the_environment_comes_before_the_file_and_thalwegs_before_that_of_ros() {
     assert_eq!(with(&[("ROS_DOMAIN_ID", "8")], EXAMPLE).unwrap().domain(), 8);
     assert_eq!(with(&[("ROS_DOMAIN_ID", "8"), ("THALWEG_DOMAIN", "9")], EXAMPLE).unwrap().domain(), 9);
     assert!(with(&[("THALWEG_DOMAIN", "233")], "").unwrap_err().to_string().contains("THALWEG_DOMAIN is \"233\""));
+}
+
+#[test]
+fn a_variable_that_is_not_utf_8_is_refused_and_as_the_path_of_a_file_it_is_used() {
+    let value = || OsString::from_vec(b"/nowhere/robot\xff.toml".to_vec());
+    for name in ["THALWEG_DOMAIN", "ROS_DOMAIN_ID", "ROS_STATIC_PEERS", "ROS_AUTOMATIC_DISCOVERY_RANGE"] {
+        let error = Configuration::new().with_variables(|asked| (asked == name).then(value)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::BadParameter);
+        let told = error.to_string();
+        assert!(told.contains(&format!("{name} is \"/nowhere/robot")) && told.contains("it is not UTF-8"), "{told}");
+    }
+    let error = Configuration::from_variables(|asked| (asked == "THALWEG_CONFIG").then(value)).unwrap_err();
+    assert!(error.to_string().contains("cannot read /nowhere/robot"), "{error}");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use thalweg_rtps::participant::{Participant, ParticipantConfig};
 use thalweg_rtps::qos::check_participant_data;
 use thalweg_rtps::time::INFINITE;
 use thalweg_rtps::wire::write;
-use thalweg_transport::interfaces::InterfaceSelection;
+use thalweg_transport::interfaces::{InterfaceSelection, is_link_local};
 use thalweg_transport::ports;
 use thalweg_transport::udp::{self, Notice, UdpConfig};
 use thalweg_transport::{clock, entropy, host};
@@ -134,7 +134,8 @@ impl DomainParticipantBuilder {
     }
 
     /// A host to announce the participant to where multicast does not reach it: a name or address, alone (its well-known
-    /// ports of participants 0 to 32 are tried) or with the port of one participant. May be called several times.
+    /// ports of participants 0 to 32 are tried) or with the port of one participant. IPv6's link-local addresses are refused,
+    /// since they mean nothing without an interface, which no locator names. May be called several times.
     pub fn peer(mut self, peer: impl Into<String>) -> Self {
         self.peers.push(peer.into());
         self
@@ -244,7 +245,7 @@ impl DomainParticipantBuilder {
     /// Opens the sockets, starts the I/O thread and announces the participant.
     ///
     /// # Errors
-    /// [`ErrorKind::BadParameter`] for a configuration that cannot be used, a domain above 232, a peer that cannot be resolved, an allowed interface that this host does not
+    /// [`ErrorKind::BadParameter`] for a configuration that cannot be used, a domain above 232, a peer that cannot be resolved or has a link-local address only, an allowed interface that this host does not
     /// have, a lease that is too short or too long, a limit of 0, or a name, tag, property or data that cannot be announced;
     /// [`ErrorKind::PreconditionNotMet`] when another participant uses the store, [`ErrorKind::OutOfResources`] when it cannot be written;
     /// [`ErrorKind::Error`] when the system refuses sockets, entropy or a thread.
@@ -297,6 +298,8 @@ impl DomainParticipantBuilder {
             config.types = Some(Arc::clone(&types) as _);
         }
         let mut participant = Participant::new(clock::now(), config);
+        // What the store holds has aged while no process ran.
+        participant.set_wall_clock(clock::now(), clock::wall_clock());
         let restore = |(store, found): (Arc<Store>, Restorable)| store.restore(found, &mut participant).map(|()| store);
         let store = store.map(restore).transpose()?;
         let participant = (participant, Diagnosis::new(self.inspector), types);
@@ -400,11 +403,21 @@ impl DomainParticipantBuilder {
             let host = peer.trim_start_matches('[').trim_end_matches(']');
             // The last group of an IPv6 address is no port.
             let is_address = host.parse::<IpAddr>().is_ok();
-            if let Some(with_port) = peer.to_socket_addrs().ok().filter(|_| !is_address) {
-                peers.extend(with_port);
+            let (found, has_port) = match peer.to_socket_addrs() {
+                Ok(found) if !is_address => (found, true),
+                _ => ((host, 0).to_socket_addrs().map_err(failed)?, false),
+            };
+            let found: Vec<SocketAddr> = found.filter(|address| !is_link_local(&address.ip())).collect();
+            if found.is_empty() {
+                let cause = format!("cannot use the peer {peer:?}: a link-local address names no interface");
+                let refused = Error::new(ErrorKind::BadParameter, "create_participant", cause);
+                return Err(refused.advise("use a global, unique-local or IPv4 address"));
+            }
+            if has_port {
+                peers.extend(found);
                 continue;
             }
-            for address in (host, 0).to_socket_addrs().map_err(failed)? {
+            for address in found {
                 let indices = 0..=ports::PARTICIPANT_INDEX_MAX;
                 let port = |index| SocketAddr::new(address.ip(), ports::metatraffic_unicast(domain, index));
                 peers.extend(indices.map(port));
@@ -448,11 +461,20 @@ mod tests {
         assert_eq!(resolved("[fd00::1]:7410"), ["[fd00::1]:7410".parse().expect("an address")]);
     }
 
+    #[test]
+    fn a_peer_with_a_link_local_address_is_refused() {
+        for peer in ["fe80::1", "[fe80::1]", "fe80::1%lo", "[fe80::1]:7410", "[fe80::1%2]:7410"] {
+            let error = DomainParticipant::builder(3).peer(peer).resolve_peers().expect_err(peer);
+            assert_eq!(error.kind(), ErrorKind::BadParameter, "{error}");
+        }
+    }
+
     /// What a program's settings are where the environment has this discovery range.
     fn within_range(range: &str, builder: &DomainParticipantBuilder) -> DomainParticipantBuilder {
         let variables = [("ROS_AUTOMATIC_DISCOVERY_RANGE", range), ("ROS_STATIC_PEERS", "192.0.2.2")];
-        let variable = |name: &str| variables.iter().find(|(of, _)| *of == name).map(|(_, value)| (*value).to_owned());
-        let configuration = Configuration::new().with_variables(variable).expect("they can be used");
+        let variable = |name: &str| variables.iter().find(|(of, _)| *of == name).map(|(_, value)| *value);
+        let configuration = Configuration::new().with_variables(|name| variable(name).map(Into::into));
+        let configuration = configuration.expect("they can be used");
         let mut builder = builder.clone();
         builder.use_settings(configuration.participant());
         builder

@@ -260,6 +260,9 @@ fn what_was_written_so_far_is_confirmed_while_more_is_written() {
     });
 }
 
+/// Much longer than a restart takes.
+const SHORT_LIFE: Duration = Duration::from_secs(2);
+
 #[test]
 fn a_restart_ends_no_life_and_no_delay_early_or_late() {
     let (domain, name) = (domain(), unique("lives"));
@@ -267,7 +270,7 @@ fn a_restart_ends_no_life_and_no_delay_early_or_late() {
     let service = DurabilityService { cleanup_delay: Duration::from_secs(60), ..DurabilityService::default() };
     let qos = WriterQos { durability_service: service, ..keeping(Durability::Persistent, History::KeepAll) };
     let mut short = qos.clone();
-    short.timing.lifespan = Duration::from_millis(700);
+    short.timing.lifespan = SHORT_LIFE;
     {
         let participant = with_store(domain, &place.0).unwrap();
         let ending = participant.create_writer(&participant.create_topic::<Shape>(&name), qos).unwrap();
@@ -279,6 +282,8 @@ fn a_restart_ends_no_life_and_no_delay_early_or_late() {
         ending.wait_for_acknowledgments(PATIENCE).unwrap();
         dying.wait_for_acknowledgments(PATIENCE).unwrap();
     }
+    std::thread::sleep(SHORT_LIFE);
+    let restarted = Instant::now();
     let participant = with_store(domain, &place.0).unwrap();
     let samples = || {
         let mut histories = participant.histories();
@@ -286,6 +291,7 @@ fn a_restart_ends_no_life_and_no_delay_early_or_late() {
         histories.iter().map(|history| history.samples).collect::<Vec<usize>>()
     };
     eventually("the sample's life is over", || samples() == [2, 0]);
+    assert!(restarted.elapsed() < SHORT_LIFE, "it went on while no process ran");
     std::thread::sleep(Duration::from_millis(300));
     assert_eq!(samples(), [2, 0], "the ended instance stays for a minute");
 }

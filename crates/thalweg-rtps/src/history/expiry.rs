@@ -79,7 +79,7 @@ impl SampleCache {
         if self.expiry.in_order {
             while self.queue.oldest().is_some_and(|oldest| oldest.expires <= now) {
                 let Some(sample) = self.queue.pop_oldest() else { break };
-                gone.add(sample.is_value, sample.bytes);
+                gone.add(sample.is_value(), sample.bytes);
                 count += 1;
             }
             self.expiry.next = self.queue.oldest().map_or(Instant::NEVER, |oldest| oldest.expires);
@@ -90,7 +90,7 @@ impl SampleCache {
                 if stays {
                     remaining.keep(sample.expires);
                 } else {
-                    gone.add(sample.is_value, sample.bytes);
+                    gone.add(sample.is_value(), sample.bytes);
                     count += 1;
                 }
                 stays

@@ -116,14 +116,17 @@ impl Instance {
         }
     }
 
-    /// A dispose or unregister of `writer` arrived, or the writer is gone (an unregister of its own kind).
+    /// A dispose or unregister of `writer` arrived, or the writer is gone (an unregister of its own kind). What nobody writes is not alive.
     pub(super) fn handle_end(&mut self, change: ChangeKind, writer: Guid) {
         if change.disposes() {
             self.state = InstanceState::NotAliveDisposed;
             self.add_writer(writer);
         }
-        if change.unregisters() && self.remove_writer(writer) && !self.has_writers() {
-            self.handle_no_writers();
+        if change.unregisters() {
+            self.remove_writer(writer);
+            if !self.has_writers() {
+                self.handle_no_writers();
+            }
         }
     }
 
@@ -176,9 +179,10 @@ impl Instance {
         }
     }
 
-    fn remove_writer(&mut self, writer: Guid) -> bool {
-        let place = self.writers.binary_search(&writer);
-        place.map(|place| self.writers.remove(place)).is_ok()
+    fn remove_writer(&mut self, writer: Guid) {
+        if let Ok(place) = self.writers.binary_search(&writer) {
+            self.writers.remove(place);
+        }
     }
 }
 

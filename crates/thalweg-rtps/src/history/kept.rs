@@ -175,9 +175,6 @@ impl WriterHistory {
 
     /// Lets acknowledged samples go, the oldest first, until one more change of `instance` fits, or none is left.
     pub(crate) fn make_room(&mut self, instance: &KeyHash, bytes: usize) {
-        if self.kept.is_none() {
-            return;
-        }
         while !self.room_for(instance, bytes) {
             let own = self.instances.as_ref().and_then(|instances| instances.oldest_of(instance));
             let is_own = own.is_some_and(|(_, held)| !self.bounds.admit(held, held, bytes));

@@ -39,14 +39,14 @@ impl SampleCache {
             writer: queued.origin.writer,
             sequence: queued.origin.sequence,
             instance: KeyHash::default(),
-            is_value: queued.is_value,
+            is_value: queued.is_value(),
         });
         let first = Some(self.store.reception.first).filter(|place| *place != NOWHERE);
         let next = |place: &usize| Some(self.store[*place].next(Order::Reception)).filter(|place| *place != NOWHERE);
         let stored = std::iter::successors(first, next).map(|place| {
-            let Stored { origin, instance, is_value, .. } = &self.store[place];
-            let instance = self.instances[*instance].key;
-            CacheEntry { writer: origin.writer, sequence: origin.sequence, instance, is_value: *is_value }
+            let stored = &self.store[place];
+            let (origin, instance) = (&stored.origin, self.instances[stored.instance].key);
+            CacheEntry { writer: origin.writer, sequence: origin.sequence, instance, is_value: stored.is_value() }
         });
         queued.chain(stored)
     }
@@ -96,28 +96,28 @@ impl SampleCache {
         into.reserve(count);
         let mut following = u32::try_from(count).unwrap_or(u32::MAX);
         let mut describe = |sample: &Queued, state: SampleState| {
-            let payload_kind = if sample.is_value { PayloadKind::Data } else { PayloadKind::Key };
             following = following.saturating_sub(1);
             let generation_rank = newest_generation.saturating_sub(sample.origin.generation());
             let info = describe(&sample.origin, sample.valid, state, instance);
-            (payload_kind, SampleInfo { sample_rank: following, generation_rank, ..info })
+            SampleInfo { sample_rank: following, generation_rank, ..info }
         };
         if access == Access::Read {
             let copied = |(state, sample): (SampleState, &Queued)| {
-                let (payload_kind, info) = describe(sample, state);
+                let info = describe(sample, state);
                 let payload = sample.payload.clone().unwrap_or_else(|| self.empty.clone());
-                TakenSample { payload, payload_kind, info, related: sample.origin.related.clone() }
+                let (payload_kind, change) = (sample.payload_kind, sample.change);
+                TakenSample { payload, payload_kind, change, info, related: sample.origin.related.clone() }
             };
             into.extend(self.queue.of(share).map(copied));
             self.queue.mark_read(share);
         } else {
             let mut gone = Load::default();
             for (state, sample) in self.queue.remove(share) {
-                gone.add(sample.is_value, sample.bytes);
-                let (payload_kind, info) = describe(&sample, state);
-                let Queued { payload, origin: Origin { related, .. }, .. } = sample;
+                gone.add(sample.is_value(), sample.bytes);
+                let info = describe(&sample, state);
+                let Queued { payload, payload_kind, change, origin: Origin { related, .. }, .. } = sample;
                 let payload = payload.unwrap_or_else(|| self.empty.clone());
-                into.push(TakenSample { payload, payload_kind, info, related });
+                into.push(TakenSample { payload, payload_kind, change, info, related });
             }
             self.queue.trim();
             instance.held.subtract(gone);
@@ -205,11 +205,11 @@ impl SampleCache {
         let stored = &self.store[index];
         let instance = &self.instances[stored.instance];
         let (payload, payload_kind) = value
-            .map(|payload| (payload, PayloadKind::Data))
+            .map(|payload| (payload, stored.payload_kind))
             .or_else(|| instance.remembered())
             .unwrap_or_else(|| (self.empty.clone(), PayloadKind::Key));
         let info = describe(&stored.origin, stored.valid, sample_state(stored), instance);
-        TakenSample { payload, payload_kind, info, related: stored.origin.related.clone() }
+        TakenSample { payload, payload_kind, change: stored.change, info, related: stored.origin.related.clone() }
     }
 
     /// Fills in the ranks within the result, from its newest sample to its oldest.

@@ -54,6 +54,8 @@ pub struct SampleCache {
     keeps_keys: bool,
     /// Samples of one instance are given out one after the other, whatever came between them.
     pub(super) groups_instances: bool,
+    /// Each end that a writer tells gets a notice, with the bytes that came with it.
+    tells_every_end: bool,
 }
 
 /// Samples that had to go, and that could not come in.
@@ -87,6 +89,7 @@ impl SampleCache {
             empty: Payload::from(Vec::new()),
             keeps_keys: true,
             groups_instances: false,
+            tells_every_end: false,
         }
     }
 
@@ -115,6 +118,12 @@ impl SampleCache {
         self
     }
 
+    /// From now on each end that a writer tells gets a notice, with the bytes that came with it: also one that changes nothing about its
+    /// instance, and one of an instance that is not known. KEEP_LAST drops notices for want of room alone.
+    pub fn tell_every_end(&mut self) {
+        self.tells_every_end = true;
+    }
+
     /// Forgets an instance that has no samples here, even if somebody still writes it.
     pub fn forget_instance(&mut self, instance: KeyHash) {
         let slot = self.instances.find(&self.key_of(instance));
@@ -133,7 +142,8 @@ impl SampleCache {
         let slot = self.instances.find_again(&key);
         let is_value = sample.change == ChangeKind::Write;
         let is_news = is_value || self.is_news(slot, sample.change, sample.writer, sample.payload.len());
-        let bytes = if is_value { sample.payload.len().saturating_add(PLACE_BYTES) } else { PLACE_BYTES };
+        let keeps_payload = is_value || self.tells_every_end;
+        let bytes = if keeps_payload { sample.payload.len().saturating_add(PLACE_BYTES) } else { PLACE_BYTES };
         if is_news && !self.admits(slot, bytes) {
             self.counts.rejected += 1;
             return Insert::Full;
@@ -165,6 +175,7 @@ impl SampleCache {
     /// Whether the end of an instance gets a notice.
     fn is_news(&self, slot: Option<usize>, change: ChangeKind, writer: Guid, payload_bytes: usize) -> bool {
         match slot {
+            _ if self.tells_every_end => true,
             Some(slot) => self.instances[slot].is_ended_by(change, writer),
             // Without the key nobody could tell which instance ended.
             None => change.disposes() && (self.keyed == Keyed::No || payload_bytes > 0),
@@ -370,9 +381,13 @@ impl SampleCache {
             disposed_generations: instance.disposed_generations,
             no_writers_generations: instance.no_writers_generations,
         };
-        let payload = is_value.then_some(sample.payload);
-        let (valid, expires) = (sample.valid, sample.expires);
-        let queued = Queued { place: 0, payload, bytes, valid, is_value, expires, origin };
+        let (payload, payload_kind) = match is_value {
+            true => (Some(sample.payload), PayloadKind::Data),
+            false if self.tells_every_end && !sample.payload.is_empty() => (Some(sample.payload), sample.payload_kind),
+            false => (None, PayloadKind::Key),
+        };
+        let (valid, change, expires) = (sample.valid, sample.change, sample.expires);
+        let queued = Queued { place: 0, payload, payload_kind, bytes, valid, change, expires, origin };
         self.expiry.note(sample.expires, self.held.changes == 0);
         instance.held.add(is_value, bytes);
         self.held.add(is_value, bytes);
@@ -392,9 +407,9 @@ impl SampleCache {
         while let Some(oldest_is_value) = self.oldest_is_value(slot) {
             let instance = &self.instances[slot];
             let must = self.bounds.must_overwrite(self.held, instance.held, is_value, bytes);
-            // A notice older than every value kept tells nothing: the instance has been reborn since.
+            // A notice older than every value kept tells nothing, unless each is to be told: the instance has been reborn since.
             let has_values = instance.held.values + usize::from(is_value) > 0;
-            let stale = removed_some && has_values && !oldest_is_value;
+            let stale = removed_some && has_values && !oldest_is_value && !self.tells_every_end;
             if !must && !stale {
                 break;
             }
@@ -408,10 +423,10 @@ impl SampleCache {
     /// Whether the oldest sample of an instance carries a value; `None` without samples.
     pub(super) fn oldest_is_value(&self, slot: usize) -> Option<bool> {
         match self.keyed {
-            Keyed::No => self.queue.oldest().map(|oldest| oldest.is_value),
+            Keyed::No => self.queue.oldest().map(Queued::is_value),
             Keyed::Yes => match self.instances[slot].samples.first {
                 NOWHERE => None,
-                oldest => Some(self.store[oldest].is_value),
+                oldest => Some(self.store[oldest].is_value()),
             },
         }
     }
@@ -419,15 +434,16 @@ impl SampleCache {
     pub(super) fn drop_oldest(&mut self, slot: usize) {
         if self.keyed == Keyed::Yes {
             self.unlink(self.instances[slot].samples.first);
-        } else if let Some(Queued { is_value, bytes, .. }) = self.queue.pop_oldest() {
-            self.instances[slot].held.remove(is_value, bytes);
-            self.held.remove(is_value, bytes);
+        } else if let Some(oldest) = self.queue.pop_oldest() {
+            self.instances[slot].held.remove(oldest.is_value(), oldest.bytes);
+            self.held.remove(oldest.is_value(), oldest.bytes);
         }
     }
 
     fn unlink(&mut self, index: usize) {
-        let Stored { instance, is_value, bytes, .. } = self.store[index];
-        let instance = &mut self.instances[instance];
+        let stored = &self.store[index];
+        let (is_value, bytes) = (stored.is_value(), stored.bytes);
+        let instance = &mut self.instances[stored.instance];
         instance.held.remove(is_value, bytes);
         self.held.remove(is_value, bytes);
         self.store.remove(index, &mut instance.samples);

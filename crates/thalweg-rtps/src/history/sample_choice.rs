@@ -6,7 +6,7 @@ use super::bounds::Load;
 use super::chain::NOWHERE;
 use super::sample_access::{Access, describe, selects};
 use super::sample_cache::SampleCache;
-use super::{PayloadKind, ReadFilter, SampleInfo, TakenSample, ViewState};
+use super::{ReadFilter, SampleInfo, TakenSample, ViewState};
 use crate::types::{Guid, KeyHash, Keyed, SequenceNumber};
 
 /// Samples by their writers and numbers.
@@ -81,7 +81,7 @@ impl SampleCache {
                 self.queue.retain(|sample| {
                     let goes = is_chosen(&sample.origin);
                     if goes {
-                        gone.add(sample.is_value, sample.bytes);
+                        gone.add(sample.is_value(), sample.bytes);
                     }
                     !goes
                 });
@@ -116,10 +116,10 @@ impl SampleCache {
         let share = self.queue.share(usize::MAX, filter);
         instance.into_iter().flat_map(move |instance| {
             self.queue.of(share).map(move |(state, sample)| {
-                let payload_kind = if sample.is_value { PayloadKind::Data } else { PayloadKind::Key };
+                let (payload_kind, change) = (sample.payload_kind, sample.change);
                 let payload = sample.payload.clone().unwrap_or_else(|| self.empty.clone());
                 let info: SampleInfo = describe(&sample.origin, sample.valid, state, instance);
-                TakenSample { payload, payload_kind, info, related: sample.origin.related.clone() }
+                TakenSample { payload, payload_kind, change, info, related: sample.origin.related.clone() }
             })
         })
     }

@@ -134,10 +134,13 @@ impl Default for ReadFilter {
 /// One sample as the application gets it.
 #[derive(Clone, Debug)]
 pub struct TakenSample {
-    /// The serialized sample. When `info.valid` is false, the known bytes of the instance's key, or empty.
+    /// The serialized sample. When `info.valid` is false, the known bytes of the instance's key, or empty; its own, if it has any, where
+    /// every end is told.
     pub payload: Payload,
     /// The kind of the payload: an invalid sample's key may come from a whole sample that was received earlier.
     pub payload_kind: PayloadKind,
+    /// Its effect on the instance when it was received; [`ChangeKind::Unregister`] for a lost-writer notice.
+    pub change: ChangeKind,
     /// The sample info.
     pub info: SampleInfo,
     /// The sample that it is related to, as a reply is to its request.

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use super::sample_store::Origin;
-use super::{ReadFilter, SampleState};
+use super::{ChangeKind, PayloadKind, ReadFilter, SampleState};
 use crate::payload::Payload;
 use crate::time::Instant;
 
@@ -14,14 +14,23 @@ use crate::time::Instant;
 pub(super) struct Queued {
     /// Its place in the order of reception, which the queue gives it.
     pub(super) place: u64,
-    /// `None` for notices.
+    /// `None` for notices that have no bytes of their own.
     pub(super) payload: Option<Payload>,
+    /// The kind of these bytes.
+    pub(super) payload_kind: PayloadKind,
     /// Bytes charged to the budget.
     pub(super) bytes: usize,
     pub(super) valid: bool,
-    pub(super) is_value: bool,
+    pub(super) change: ChangeKind,
     pub(super) expires: Instant,
     pub(super) origin: Origin,
+}
+
+impl Queued {
+    /// False for notices.
+    pub(super) fn is_value(&self) -> bool {
+        self.change == ChangeKind::Write
+    }
 }
 
 /// Samples of both states, each in order of reception. Those that were read lie in front of the others, unless the application has

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::chain::{Ends, Link, Links, NOWHERE};
 use super::sample_queue::Queued;
+use super::{ChangeKind, PayloadKind};
 use crate::payload::Payload;
 use crate::time::{Instant, Timestamp};
 use crate::types::{Guid, SampleIdentity, SequenceNumber};
@@ -31,11 +32,13 @@ impl Origin {
 /// One stored sample or notice.
 #[derive(Debug)]
 pub(super) struct Stored {
-    /// `None` for notices: their payload is the key that the instance keeps.
+    /// `None` for notices that have no bytes of their own: their payload is the key that the instance keeps.
     pub(super) payload: Option<Payload>,
+    /// The kind of these bytes.
+    pub(super) payload_kind: PayloadKind,
     pub(super) bytes: usize,
     pub(super) valid: bool,
-    pub(super) is_value: bool,
+    pub(super) change: ChangeKind,
     pub(super) read: bool,
     pub(super) expires: Instant,
     pub(super) origin: Origin,
@@ -45,8 +48,14 @@ pub(super) struct Stored {
 
 impl Stored {
     pub(super) fn new(sample: Queued, instance: usize) -> Stored {
-        let Queued { payload, bytes, valid, is_value, expires, origin, .. } = sample;
-        Stored { payload, bytes, valid, is_value, read: false, expires, origin, instance, links: [Link::default(); 3] }
+        let Queued { payload, payload_kind, bytes, valid, change, expires, origin, .. } = sample;
+        let links = [Link::default(); 3];
+        Stored { payload, payload_kind, bytes, valid, change, read: false, expires, origin, instance, links }
+    }
+
+    /// False for notices.
+    pub(super) fn is_value(&self) -> bool {
+        self.change == ChangeKind::Write
     }
 
     pub(super) fn next(&self, order: Order) -> usize {

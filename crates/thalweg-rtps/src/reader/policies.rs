@@ -170,6 +170,12 @@ impl Reader {
         self.handover.admission = Some(admission.unwrap_or_else(Admission::of_everything).without_unknown_ends());
     }
 
+    /// Tells every end of an instance that a matched writer tells from now on, see
+    /// [`SampleCache::tell_every_end`](crate::history::SampleCache::tell_every_end).
+    pub fn tell_every_end(&mut self) {
+        self.handover.cache.tell_every_end();
+    }
+
     /// A matched writer has lost its liveliness: its instances lose it, but it stays matched.
     pub fn writer_not_alive(&mut self, now: Instant, guid: Guid) -> ReaderOutcome {
         if let Some(admission) = &mut self.handover.admission {

@@ -39,6 +39,7 @@ mod loss;
 mod lost;
 pub mod neighbourhood;
 mod observed;
+mod options;
 mod outgoing;
 #[cfg(test)]
 mod overwrite_tests;
@@ -89,6 +90,7 @@ pub use counters::WriterCounters;
 pub use explanation::WriterExplanation;
 pub use footprint::WriterFootprint;
 pub use neighbourhood::{Link, Medium, Neighbourhood};
+pub use options::WriterOptions;
 pub use publisher_group::PublisherGroup;
 pub use reader_proxy::MatchedReader;
 pub use registered::InstanceStanding;
@@ -119,23 +121,6 @@ use registered::RegisteredInstances;
 use related::RelatedSamples;
 use room::Room;
 use route::Route;
-
-/// What a writer needs to know of its environment beyond its QoS.
-#[derive(Clone, Debug)]
-pub struct WriterOptions {
-    /// Bytes of payload the history may hold, however many samples RESOURCE_LIMITS allow. Default 64 MiB.
-    pub history_bytes_max: usize,
-    /// Number of the first sample. Default 1.
-    pub first: SequenceNumber,
-    /// Tells apart histories of one topic, type and partition that outlive their writers. Default empty; at most 256 bytes.
-    pub history_name: String,
-}
-
-impl Default for WriterOptions {
-    fn default() -> WriterOptions {
-        WriterOptions { history_bytes_max: 64 << 20, first: SequenceNumber::FIRST, history_name: String::new() }
-    }
-}
 
 /// A sample, or the end of an instance, to be written.
 #[derive(Clone, Debug)]
@@ -223,7 +208,7 @@ impl Writer {
             heartbeat: HeartbeatState::new(options.first),
             armed: None,
             ahead: Ahead::default(),
-            room: Room::new(&qos, bytes_max),
+            room: Room::new(&qos, bytes_max).evicting(keeps_history && options.evicts_history),
             promises: Promises::new(&qos),
             coherent: CoherentSets::default(),
             related: None,

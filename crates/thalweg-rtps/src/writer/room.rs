@@ -12,6 +12,8 @@ pub(super) struct Room {
     /// Room for one write is not told by how much is left: there is a limit for each instance, or acknowledged samples stay until others
     /// want their places.
     is_by_instance: bool,
+    /// Samples that only late readers would get go where a write needs their room.
+    pub evicts: bool,
     /// Samples after which an acknowledgement is asked for: a quarter of a KEEP_ALL history.
     pub ask_every: i64,
     /// A write was refused, and its room is not there yet.
@@ -39,9 +41,15 @@ impl Room {
             }
             History::KeepLast(_) => i64::MAX,
         };
-        let is_by_instance =
-            limits.max_samples_per_instance.is_some() || limits.max_instances.is_some() || qos.outlives_writer();
-        Room { samples, bytes, is_by_instance, ask_every, is_awaited: false, is_untold: false, acknowledgement: None }
+        let evicts = qos.outlives_writer();
+        let is_by_instance = limits.max_samples_per_instance.is_some() || limits.max_instances.is_some() || evicts;
+        let (is_awaited, is_untold, acknowledgement) = (false, false, None);
+        Room { samples, bytes, is_by_instance, evicts, ask_every, is_awaited, is_untold, acknowledgement }
+    }
+
+    /// Samples that only late readers would get go where a write needs their room, if `evicts`; else as before.
+    pub(super) fn evicting(self, evicts: bool) -> Room {
+        Room { is_by_instance: self.is_by_instance || evicts, evicts: self.evicts || evicts, ..self }
     }
 
     /// True while a write waits for room that is not there yet.

@@ -281,6 +281,22 @@ fn a_small_history_tells_of_room_when_a_quarter_is_free() {
 }
 
 #[test]
+fn what_only_late_readers_would_get_makes_room_where_the_options_say_so() {
+    for evicts_history in [false, true] {
+        let guid = Guid::new(GuidPrefix([99; 12]), EntityId::user_writer(1, Keyed::No));
+        let (durability, transmission) = (Durability::TransientLocal, Transmission::by(Method::Immediate));
+        let qos = WriterQos { history: History::KeepAll, durability, transmission, ..WriterQos::default() };
+        let options = WriterOptions { history_bytes_max: 2_000, evicts_history, ..WriterOptions::default() };
+        let mut writer = Writer::new(guid, qos.into(), &options);
+        join(&mut writer, START, 1);
+        let held = (0..100).take_while(|_| !is_refused(&mut writer)).count();
+        assert!((2..100).contains(&held), "what nobody has acknowledged makes no room: {held} are held");
+        assert!(tells_of_room(&mut writer, held as i64 + 1), "a write that waits may look again");
+        assert_eq!((is_refused(&mut writer), writer.held()), (!evicts_history, held));
+    }
+}
+
+#[test]
 fn the_first_flight_to_a_reader_on_another_host_is_small_whatever_it_announces() {
     let mut writer = writer(0);
     let far = MatchedReader { receive_buffer_bytes: Some(1 << 30), datagram_bytes: 1_472, ..matched_reader(1) };

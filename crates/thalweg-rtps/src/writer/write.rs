@@ -188,7 +188,7 @@ impl Writer {
     /// Lets what only late readers would get go for a change. Returns whether it fits then: into the history, and into the store.
     #[inline]
     pub(super) fn make_room_for(&mut self, instance: &KeyHash, bytes: usize) -> bool {
-        if self.qos.outlives_writer() {
+        if self.room.evicts {
             self.history.make_room(instance, bytes);
         }
         self.history.room_for(instance, bytes) && self.history.has_record_room(bytes)

@@ -22,6 +22,16 @@ pub struct DataReaderBuilder<T> {
     publications: Publications,
     listeners: ReaderListeners,
     filter: Option<AppliedFilter>,
+    told_ends: ToldEnds,
+}
+
+/// The ends of instances that a reader tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ToldEnds {
+    /// Those that change the state of their instance.
+    Changes,
+    /// Every one.
+    Every,
 }
 
 /// Listeners that a reader has from its creation on.
@@ -52,7 +62,8 @@ impl ReaderListeners {
 impl<T> DataReaderBuilder<T> {
     pub(super) fn new(subscriber: Subscriber, topic: Topic<T>) -> DataReaderBuilder<T> {
         let (qos, listeners) = (ReaderQos::default(), ReaderListeners::default());
-        DataReaderBuilder { subscriber, topic, qos, publications: Publications::All, listeners, filter: None }
+        let (publications, filter, told_ends) = (Publications::All, None, ToldEnds::Changes);
+        DataReaderBuilder { subscriber, topic, qos, publications, listeners, filter, told_ends }
     }
 
     /// Its policies. Default [`ReaderQos::default`].
@@ -64,6 +75,14 @@ impl<T> DataReaderBuilder<T> {
     /// Is not matched with writers of its own participant. Default: it is.
     pub fn ignore_own_publications(mut self) -> Self {
         self.publications = Publications::OfOthers;
+        self
+    }
+
+    /// Tells every dispose and unregister of its writers by an invalid sample, with the bytes that came with it, also where it does not
+    /// change the state of its instance, such as that of one writer among several; for programs that keep what writers say rather than
+    /// what is. Default: only those that do, with bytes that tell the key of the instance, if any came.
+    pub fn tell_every_end(mut self) -> Self {
+        self.told_ends = ToldEnds::Every;
         self
     }
 
@@ -89,7 +108,8 @@ impl<T> DataReaderBuilder<T> {
     /// # Errors
     /// As [`Subscriber::create_reader`]; [`ErrorKind::Error`](crate::ErrorKind::Error) when the listener thread cannot be started.
     pub fn create(self) -> Result<DataReader<T>, Error> {
-        self.subscriber.create(&self.topic, self.qos, self.publications, self.listeners, self.filter)
+        let DataReaderBuilder { subscriber, topic, qos, publications, listeners, filter, told_ends } = self;
+        subscriber.create(&topic, qos, publications, listeners, filter, told_ends)
     }
 }
 

@@ -23,7 +23,7 @@ use crate::{Error, ErrorKind, Topic};
 use applied_filter::AppliedFilter;
 pub use asynchronous::Samples;
 pub use builder::DataReaderBuilder;
-use builder::ReaderListeners;
+use builder::{ReaderListeners, ToldEnds};
 pub use data_reader::DataReader;
 pub(crate) use reader_cell::ReaderCell;
 pub use sample::Sample;
@@ -111,7 +111,7 @@ impl Subscriber {
     /// [`ErrorKind::Unsupported`], naming the policy, its value and the remedy;
     /// [`ErrorKind::Error`] when the thread for the key function of a raw topic cannot be started.
     pub fn create_reader<T>(&self, topic: &Topic<T>, qos: ReaderQos) -> Result<DataReader<T>, Error> {
-        self.create(topic, qos, Publications::All, ReaderListeners::default(), None)
+        self.create(topic, qos, Publications::All, ReaderListeners::default(), None, ToldEnds::Changes)
     }
 
     /// Creates a reader of a built-in topic.
@@ -136,6 +136,7 @@ impl Subscriber {
         publications: Publications,
         listeners: ReaderListeners,
         filter: Option<AppliedFilter>,
+        told_ends: ToldEnds,
     ) -> Result<DataReader<T>, Error> {
         listeners.deliveries().try_for_each(|delivery| self.runtime.state().start_listening(delivery))?;
         topic.description().check("create_reader")?;
@@ -161,6 +162,9 @@ impl Subscriber {
             let spans = config.qos.presentation.spans_group();
             let subscriber = spans.then(|| *self.entity.get_or_init(|| participant.create_subscriber()));
             let reader = participant.create_reader_in(now, config, publications, subscriber).map_err(refused)?;
+            if told_ends == ToldEnds::Every {
+                reader.lock().tell_every_end();
+            }
             let policies = (qos, Some(Arc::clone(&self.qos)));
             let cell = Arc::new(ReaderCell::new(reader, description, policies));
             if let Some(listeners) = listeners.take() {

@@ -36,6 +36,12 @@ impl<T> Sample<T> {
         self.taken.info.valid
     }
 
+    /// Whether its writer disposed the instance by it, whatever has become of the instance since; false for values, and where the writer
+    /// has only unregistered the instance, or is gone.
+    pub fn disposes(&self) -> bool {
+        self.taken.change.disposes()
+    }
+
     /// Its identity: what a reply to it is related to.
     pub fn identity(&self) -> SampleIdentity {
         SampleIdentity { writer: self.taken.info.writer, sequence: self.taken.info.sequence }
@@ -48,7 +54,8 @@ impl<T> Sample<T> {
     }
 
     /// The serialized sample with its encapsulation header. For an invalid sample these are a sample or key of its instance, as
-    /// [`Sample::bytes_kind`] tells, or empty.
+    /// [`Sample::bytes_kind`] tells, or empty; what came with it, where the reader
+    /// [tells every end](crate::DataReaderBuilder::tell_every_end).
     pub fn bytes(&self) -> &[u8] {
         &self.taken.payload
     }

@@ -197,6 +197,74 @@ fn the_end_of_what_is_unknown_or_ended_is_no_news() {
     assert_eq!(feed(&mut cache, "1Dc 1Dc 1Xc"), [Insert::Stored, Insert::Ignored, Insert::Ignored]);
 }
 
+/// What the samples that are taken did to their instances.
+fn take_changes(cache: &mut SampleCache) -> Vec<ChangeKind> {
+    let mut taken = Vec::new();
+    cache.take(usize::MAX, &ReadFilter::ALL, &mut taken);
+    taken.iter().map(|sample| sample.change).collect()
+}
+
+#[test]
+fn a_notice_tells_how_the_instance_ended_though_it_lives_again() {
+    use ChangeKind::{Dispose, Unregister, Write};
+    for keyed in [Keyed::No, Keyed::Yes] {
+        let mut cache = SampleCache::new(History::KeepAll, limits(0, 0, 0), keyed);
+        feed(&mut cache, "1a 1Da 1a 1Ua 1a");
+        let mut read = Vec::new();
+        cache.read(usize::MAX, &ReadFilter::ALL, &mut read);
+        cache.look(&ReadFilter::ALL, &mut read);
+        let expected = [Write, Dispose, Write, Unregister, Write];
+        assert!(read.iter().map(|sample| sample.change).eq(expected.into_iter().cycle().take(10)), "{keyed:?}");
+        assert_eq!(take_changes(&mut cache), expected, "{keyed:?}");
+    }
+}
+
+#[test]
+fn every_end_is_told_where_that_is_wanted() {
+    use ChangeKind::{Dispose, DisposeUnregister, Unregister, Write};
+    let mut cache = cache(History::KeepAll);
+    cache.tell_every_end();
+    let inserted = feed(&mut cache, "1a 2a 1Ua 2Da 2Da 2Xa 2Ua 3Ub");
+    assert_eq!(inserted, [Insert::Stored; 8]);
+    let states = [key(b'a'), key(b'b')].map(|instance| cache.instance_state(instance));
+    assert_eq!(states, [Some(InstanceState::NotAliveDisposed), Some(InstanceState::NotAliveNoWriters)]);
+    let expected = [Write, Write, Unregister, Dispose, Dispose, DisposeUnregister, Unregister, Unregister];
+    assert_eq!(take_changes(&mut cache), expected);
+    assert_eq!((cache.instances(), cache.bytes()), (0, 0), "nothing of it stays");
+}
+
+#[test]
+fn an_end_that_is_told_in_any_case_has_its_own_key() {
+    for keyed in [Keyed::No, Keyed::Yes] {
+        let mut cache = SampleCache::new(History::KeepAll, limits(0, 0, 0), keyed);
+        cache.tell_every_end();
+        feed(&mut cache, "1a");
+        // All are taken for one instance, as where nobody knows the type.
+        for (number, name) in [(2, b'k'), (3, b'l')] {
+            cache.insert(CachedSample { payload: Payload::from(vec![name; 4]), ..sample("1Da", number) });
+        }
+        let mut taken = Vec::new();
+        cache.take(usize::MAX, &ReadFilter::ALL, &mut taken);
+        let told: Vec<_> = taken.iter().map(|sample| (sample.payload[0], sample.payload_kind)).collect();
+        assert_eq!(told, [(b'a', PayloadKind::Data), (b'k', PayloadKind::Key), (b'l', PayloadKind::Key)]);
+        assert_eq!(cache.bytes(), 0);
+    }
+}
+
+#[test]
+fn an_end_that_is_told_in_any_case_waits_for_room_and_outlasts_the_values_before_it() {
+    let mut full = SampleCache::new(History::KeepAll, limits(1, 0, 0), Keyed::Yes);
+    full.tell_every_end();
+    assert_eq!(feed(&mut full, "1Da 1Da"), [Insert::Stored, Insert::Full]);
+    assert_eq!(full.refusal(key(b'a'), ChangeKind::Dispose, writer(b'1'), 4), Some(RejectReason::Samples));
+    assert_eq!(take_changes(&mut full), [ChangeKind::Dispose]);
+    assert_eq!(full.refusal(key(b'a'), ChangeKind::Dispose, writer(b'1'), 4), None);
+    let mut last = cache(History::KeepLast(1));
+    last.tell_every_end();
+    feed(&mut last, "1a 1Da 1a");
+    assert_eq!(take_changes(&mut last), [ChangeKind::Dispose, ChangeKind::Write]);
+}
+
 #[test]
 fn keep_last_drops_the_oldest_of_the_instance() {
     check(History::KeepLast(2), "1a 1b 1a 1a", "b2:Anu:00:000 a3:Anu:00:100 a4:Anu:00:000");

@@ -15,6 +15,7 @@ struct Model {
     /// Samples, instances, samples per instance.
     limits: [usize; 3],
     bytes_max: usize,
+    tells_every_end: bool,
     samples: Vec<Sample>,
     instances: BTreeMap<u8, Instance>,
     /// Disposed or writerless instances without samples, the first to become so first.
@@ -28,6 +29,7 @@ struct Sample {
     writer: u8,
     number: i64,
     instance: u8,
+    change: ChangeKind,
     is_value: bool,
     bytes: usize,
     read: bool,
@@ -44,7 +46,7 @@ struct Instance {
 }
 
 /// What the application sees of a sample, in an order that is easy to compare.
-type Seen = (u8, Option<u8>, SampleInfo);
+type Seen = (u8, Option<u8>, ChangeKind, SampleInfo);
 
 impl Model {
     fn of(&self, instance: u8) -> Vec<Sample> {
@@ -74,6 +76,7 @@ impl Model {
         let is_value = change == ChangeKind::Write;
         let news = match (change, self.instances.get(&instance)) {
             (ChangeKind::Write, _) => true,
+            _ if self.tells_every_end => true,
             (ChangeKind::Unregister, None) => false,
             (ChangeKind::Unregister, Some(known)) => {
                 known.state == InstanceState::Alive && known.writers.iter().eq([&writer])
@@ -81,7 +84,7 @@ impl Model {
             (_, None) => payload > 0 || self.keyed == Keyed::No,
             (_, Some(known)) => known.state != InstanceState::NotAliveDisposed,
         };
-        let bytes = PLACE_BYTES + if is_value { payload } else { 0 };
+        let bytes = PLACE_BYTES + if is_value || self.tells_every_end { payload } else { 0 };
         if news && !self.has_room(instance, bytes) {
             self.rejected += 1;
             return Insert::Full;
@@ -124,7 +127,7 @@ impl Model {
         }
         let overwritten = self.overwritten;
         if news {
-            self.store(writer, number, instance, is_value, bytes);
+            self.store(writer, number, instance, change, bytes);
         }
         self.settle(instance);
         match news {
@@ -134,7 +137,8 @@ impl Model {
         }
     }
 
-    fn store(&mut self, writer: u8, number: i64, instance: u8, is_value: bool, bytes: usize) {
+    fn store(&mut self, writer: u8, number: i64, instance: u8, change: ChangeKind, bytes: usize) {
+        let is_value = change == ChangeKind::Write;
         let mut removed = false;
         while let (Some(depth), own) = (self.depth, self.of(instance))
             && !own.is_empty()
@@ -144,7 +148,7 @@ impl Model {
                 || own.len() + 1 > (2 * depth + 1).min(self.limits[2])
                 || self.samples.len() >= self.limits[0]
                 || self.bytes() + bytes > self.bytes_max;
-            if !(too_many || removed && values > 0 && !own[0].is_value) {
+            if !(too_many || removed && values > 0 && !own[0].is_value && !self.tells_every_end) {
                 break;
             }
             self.overwritten += u64::from(own[0].is_value);
@@ -153,7 +157,7 @@ impl Model {
             removed = true;
         }
         let generations = self.instances[&instance].generations;
-        self.samples.push(Sample { writer, number, instance, is_value, bytes, read: false, generations });
+        self.samples.push(Sample { writer, number, instance, change, is_value, bytes, read: false, generations });
     }
 
     fn settle(&mut self, instance: u8) {
@@ -174,7 +178,7 @@ impl Model {
             let Some(known) = self.instances.get_mut(&instance) else { continue };
             if known.writers.remove(&writer) && known.writers.is_empty() && known.state == InstanceState::Alive {
                 known.state = InstanceState::NotAliveNoWriters;
-                self.store(writer, SequenceNumber::UNKNOWN.0, instance, false, PLACE_BYTES);
+                self.store(writer, SequenceNumber::UNKNOWN.0, instance, ChangeKind::Unregister, PLACE_BYTES);
             }
             self.settle(instance);
         }
@@ -230,8 +234,8 @@ impl Model {
             sequence: SequenceNumber(sample.number),
             valid: sample.is_value,
         };
-        let tells_key = (sample.is_value && sample.bytes > PLACE_BYTES) || (!sample.is_value && known.key_known);
-        (sample.instance, tells_key.then_some(sample.instance), info)
+        let tells_key = sample.bytes > PLACE_BYTES || (!sample.is_value && known.key_known);
+        (sample.instance, tells_key.then_some(sample.instance), sample.change, info)
     }
 }
 
@@ -240,14 +244,19 @@ fn random_cache(rng: &mut Rng, keyed: Keyed) -> (SampleCache, Model) {
     let mut limit = |of: [u32; 3]| of[rng.below(3) as usize];
     let (samples, instances, per_instance) = (limit([0, 12, 30]), limit([0, 0, 4]), limit([0, 0, 5]));
     let bytes_max = [usize::MAX, 10 * (PLACE_BYTES + 20)][rng.below(2) as usize];
+    let tells_every_end = rng.chance(0.3);
     let history = depth.map_or(History::KeepAll, |depth| History::KeepLast(depth as u32));
-    let cache = SampleCache::new(history, limits(samples, instances, per_instance), keyed);
+    let mut cache = SampleCache::new(history, limits(samples, instances, per_instance), keyed);
+    if tells_every_end {
+        cache.tell_every_end();
+    }
     let limit = |value: u32| if value == 0 { usize::MAX } else { value as usize };
     let model = Model {
         keyed,
         depth,
         limits: [limit(samples), limit(instances), limit(per_instance)],
         bytes_max,
+        tells_every_end,
         samples: Vec::new(),
         instances: BTreeMap::new(),
         idle: Vec::new(),
@@ -317,8 +326,9 @@ fn random_operations_agree_with_the_model() {
                     false => cache.read(max, &filter, &mut got),
                 };
                 let expected = model.give_out(max, &filter, takes);
-                let got: Vec<Seen> =
-                    got.iter().map(|one| (one.info.instance.0[0], one.payload.first().copied(), one.info)).collect();
+                let seen =
+                    |one: &TakenSample| (one.info.instance.0[0], one.payload.first().copied(), one.change, one.info);
+                let got: Vec<Seen> = got.iter().map(seen).collect();
                 assert_eq!(got, expected, "{context}: {filter:?}, at most {max}");
                 assert_eq!(count, expected.len(), "{context}");
             } else if rng.chance(0.05) {

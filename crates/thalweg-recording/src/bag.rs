@@ -7,7 +7,7 @@ use crate::error::RecordingError;
 /// The files of recordings: a folder of rosbag2 stands for those that its `metadata.yaml` names, in that order.
 ///
 /// # Errors
-/// A folder has no such file, or its files are no MCAP files or compressed as wholes.
+/// A folder has no such file, or its files are no MCAP files, or rosbag2 compressed them or the messages in them.
 pub fn recording_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, RecordingError> {
     let mut out = Vec::new();
     for path in paths {
@@ -22,7 +22,13 @@ fn files_of_bag(folder: &Path) -> Result<Vec<PathBuf>, RecordingError> {
     let text = std::fs::read_to_string(&path).map_err(|error| failed(&error))?;
     let found = BagMetadata::read(&text);
     match (found.storage.as_deref(), found.compression.as_deref()) {
-        (Some("mcap"), None | Some("" | "none" | "NONE" | "message" | "MESSAGE")) => {}
+        (Some("mcap"), None | Some("" | "none" | "NONE")) => {}
+        (Some("mcap"), Some("message" | "MESSAGE")) => {
+            return Err(failed(
+                &"each of its messages is compressed by itself (compression_mode MESSAGE), which nobody unpacks here; \
+                  `ros2 bag convert` makes one of it whose messages are not",
+            ));
+        }
         (Some("mcap"), Some(mode)) => {
             return Err(failed(&format!(
                 "its files are compressed as wholes (compression_mode {mode}); unpack them, and name them one by one"
@@ -109,6 +115,12 @@ mod tests {
         };
         check(&HEAD.replace("mcap", "sqlite3"), "its storage is sqlite3, not mcap");
         check(&format!("{HEAD}  compression_mode: FILE\n{listed}"), "compressed as wholes");
+        for mode in ["MESSAGE", "message"] {
+            check(&format!("{HEAD}  compression_mode: {mode}\n{listed}"), "`ros2 bag convert`");
+        }
+        for mode in ["NONE", "none"] {
+            assert!(files(&folder, &format!("{HEAD}  compression_mode: {mode}\n{listed}")).is_ok(), "{mode}");
+        }
         check(HEAD, "it names no files");
         check("some: text", "no metadata of rosbag2");
         std::fs::remove_file(folder.0.join(METADATA)).expect("removed");

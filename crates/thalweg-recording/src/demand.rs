@@ -1,7 +1,7 @@
 //! What a reader asks for so that it matches some writers of a topic.
 
 use thalweg::discovery::PublicationData;
-use thalweg::qos::{Durability, History, Ownership, ReaderQos, Reliability};
+use thalweg::qos::{Durability, History, Ownership, ReaderQos, Reliability, name_matches};
 
 /// What a reader asks for, which is what some writers offer. Writers that offer more match it as well: a topic has one reader for each
 /// demand of its writers, and the samples of a writer count at its own reader only.
@@ -42,10 +42,95 @@ impl Demand {
     }
 }
 
-/// A name that fits a writer's partition, which may be a pattern: two patterns never match.
+/// A name that fits a writer's partition, which may be a pattern: two patterns never match, but for equal ones without `*` and `?`.
 fn fitting(partition: &str) -> String {
-    partition.chars().filter(|character| *character != '*').map(|c| if c == '?' { 'x' } else { c }).collect()
+    let (mut name, mut rest) = (String::new(), partition.chars());
+    while let Some(character) = rest.next() {
+        match character {
+            '*' => {}
+            '?' => name.push(ANY),
+            '\\' => name.extend(rest.next()),
+            '[' => match fitting_member(rest.as_str()) {
+                Some((member, behind)) => {
+                    name.extend(member);
+                    rest = behind.chars();
+                }
+                None => name.push('['),
+            },
+            literal => name.push(literal),
+        }
+    }
+    if name_matches(partition, &name) { name } else { partition.to_owned() }
 }
 
+/// A character that fits a bracket expression whose `[` was taken off, if any does, and the pattern behind the `]`; `None` without `]`: the
+/// `[` is then an ordinary character.
+fn fitting_member(pattern: &str) -> Option<(Option<char>, &str)> {
+    let members = pattern.strip_prefix(['!', '^']);
+    let (is_negated, mut rest) = (members.is_some(), members.unwrap_or(pattern).chars());
+    let mut ranges = Vec::new();
+    loop {
+        let low = match rest.next()? {
+            // A `]` that comes first is a member.
+            ']' if !ranges.is_empty() => break,
+            '\\' => rest.next()?,
+            low => low,
+        };
+        let mut high = low;
+        if let Some(upper) = rest.as_str().strip_prefix('-').filter(|upper| !upper.starts_with(']')) {
+            rest = upper.chars();
+            high = match rest.next()? {
+                '\\' => rest.next()?,
+                high => high,
+            };
+        }
+        ranges.push(low..=high);
+    }
+    let member = if is_negated {
+        // Where there is one outside of all ranges, there is one right beside one of them.
+        let beside = ranges.iter().flat_map(|range| {
+            let below = (' '..=*range.start()).rev().skip(1).take(CANDIDATES);
+            below.chain((*range.end()..=char::MAX).skip(1).take(CANDIDATES))
+        });
+        let is_outside = |one: &char| !ranges.iter().any(|range| range.contains(one));
+        std::iter::once(ANY).chain(beside).find(|one| !is_special(*one) && is_outside(one))
+    } else {
+        ranges.iter().flat_map(|range| range.clone().take(CANDIDATES)).find(|one| !is_special(*one))
+    };
+    Some((member, rest.as_str()))
+}
+
+/// Whether a name with this character may be a pattern.
+fn is_special(character: char) -> bool {
+    matches!(character, '*' | '?' | '[' | ']' | '\\')
+}
+
+/// What stands for any character.
+const ANY: char = 'x';
+/// Characters in a row of which one is not special.
+const CANDIDATES: usize = 6;
 /// Samples of an instance that wait until the I/O thread hands them over, which it does at once.
 const DEPTH: u32 = 1_024;
+
+#[cfg(test)]
+mod tests {
+    use thalweg::qos::partitions_match;
+
+    use super::*;
+
+    #[test]
+    fn a_reader_has_a_name_that_fits_the_pattern_of_a_writer() {
+        let names =
+            ["", "plain", "a[b", "a]b", "r*b?t", "*", "robot[0-9]*", "[!x]y?", "[^a-z]", "a\\-b?", "a\\[b", "\\x"];
+        let sets = [
+            "[]x]*", "[!]x]", "[*?z]", "[!!-z]", "[a-]", "[+--]", "[\\]-a]", "[a]b]c", "[][]", "[é-ü]?", "a[*", "[b-a]",
+        ];
+        for pattern in names.into_iter().chain(sets) {
+            let name = fitting(pattern);
+            assert!(partitions_match(&[pattern], &[&name]), "{pattern:?} and {name:?}");
+        }
+        assert_eq!(["robot[0-9]*", "a[b", "[!x]y?", "a\\-b"].map(fitting), ["robot0", "a[b", "wyx", "a-b"]);
+        // Only a name that would be a pattern fits these.
+        assert_eq!(["a\\*b", "[*]"].map(fitting), ["a\\*b", "[*]"]);
+    }
+}

@@ -20,6 +20,13 @@ pub struct Kept {
     pub payload: Payload,
 }
 
+impl Kept {
+    /// Whether it has outlived its writer's LIFESPAN at this time, in nanoseconds; never where that is infinite.
+    pub fn is_over(&self, lifespan_ns: Option<u64>, now_ns: u64) -> bool {
+        lifespan_ns.is_some_and(|lifespan_ns| self.log_time_ns.saturating_add(lifespan_ns) <= now_ns)
+    }
+}
+
 /// The last samples of each instance of durable writers, in 64 MiB at most. `W` tells writers apart.
 #[derive(Debug)]
 pub struct Latched<W = Guid> {

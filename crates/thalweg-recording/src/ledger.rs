@@ -59,11 +59,6 @@ impl Ledger {
         }
     }
 
-    /// The highest number that came of a writer; zero before the first.
-    pub fn last(&self, writer: Guid) -> SequenceNumber {
-        SequenceNumber(self.lock().writers.get(&writer).map_or(0, |channel| channel.last))
-    }
-
     /// Counts samples of a writer that were noted as recorded as lost to the disk.
     pub fn take_back(&self, writer: Guid, count: u64) {
         if let Some(channel) = self.lock().writers.get_mut(&writer) {

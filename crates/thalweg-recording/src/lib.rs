@@ -17,6 +17,7 @@ pub mod files;
 pub mod instance;
 pub mod latched;
 mod ledger;
+mod life;
 mod members;
 pub mod numbers;
 mod opening;

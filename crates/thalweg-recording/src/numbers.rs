@@ -37,6 +37,11 @@ impl NumberSet {
         self.ranges.get(place).is_some_and(|(first, _)| *first <= number.0)
     }
 
+    /// The highest number; `None` in an empty set.
+    pub fn last(&self) -> Option<SequenceNumber> {
+        self.ranges.back().map(|(_, last)| SequenceNumber(*last))
+    }
+
     /// Adds a number; false when it was there already.
     pub fn insert(&mut self, number: SequenceNumber) -> bool {
         let SequenceNumber(number) = number;
@@ -89,6 +94,7 @@ mod tests {
             assert!(set.insert(SequenceNumber(number)) && !set.insert(SequenceNumber(number)), "{number}");
         }
         assert_eq!(set.ranges, [(1, 9)]);
+        assert_eq!((set.last(), NumberSet::default().last()), (Some(SequenceNumber(9)), None));
         assert!(set.insert(SequenceNumber(i64::MAX)) && set.insert(SequenceNumber(i64::MIN)));
         assert!(!set.insert(SequenceNumber(i64::MAX)) && !set.insert(SequenceNumber(i64::MIN)));
         let mut all = NumberSet::up_to(SequenceNumber(3));

@@ -7,6 +7,7 @@ use thalweg::types::KeyHash;
 use thalweg::{KeyOf, PayloadKind};
 
 use crate::latched::{Kept, Latched};
+use crate::life::WriterLife;
 
 /// The start of a replay, with what comes before it and is written all the same.
 pub struct Opening {
@@ -24,8 +25,11 @@ struct DurableWriter {
     number: usize,
     /// Samples of an instance.
     depth: usize,
+    /// LIFESPAN in nanoseconds; `None` where it is infinite.
+    lifespan_ns: Option<u64>,
     /// How instances are told apart; `None` where there is one.
     key_of: Option<KeyOf>,
+    life: WriterLife,
 }
 
 impl Opening {
@@ -34,10 +38,10 @@ impl Opening {
         Opening { start, writers: BTreeMap::new(), kept: Latched::default(), passed_ns: None, has_begun: false }
     }
 
-    /// Makes a writer known that keeps so many samples of an instance for late readers.
-    pub fn add_writer(&mut self, key: &str, depth: usize, key_of: Option<KeyOf>) {
-        let number = self.writers.len();
-        self.writers.insert(key.to_owned(), DurableWriter { number, depth, key_of });
+    /// Makes a writer known that keeps so many samples of an instance for late readers, until their lifespan is over.
+    pub fn add_writer(&mut self, key: &str, depth: usize, lifespan_ns: Option<u64>, key_of: Option<KeyOf>) {
+        let (number, life) = (self.writers.len(), WriterLife::default());
+        self.writers.insert(key.to_owned(), DurableWriter { number, depth, lifespan_ns, key_of, life });
     }
 
     /// Whether a writer keeps samples for late readers.
@@ -48,6 +52,7 @@ impl Opening {
     /// The recording is replayed once more.
     pub fn restart(&mut self) {
         (self.kept, self.passed_ns, self.has_begun) = (Latched::default(), None, false);
+        self.writers.values_mut().for_each(|writer| writer.life = WriterLife::default());
     }
 
     /// The recording begins at this time, unless it has begun already.
@@ -79,12 +84,18 @@ impl Opening {
     }
 
     /// Takes a sample from before the start, at its time in `log_time_ns`: in place of the oldest of its instance beyond what the writer
-    /// keeps. Those of volatile writers are left out.
+    /// keeps, and of all that it kept before it began anew. Those of volatile writers are left out.
     ///
     /// # Errors
     /// Why a sample that is to be kept cannot be.
     pub fn keep(&mut self, writer: &str, sample: Kept) -> Result<(), &'static str> {
-        let Some(DurableWriter { number, depth, key_of }) = self.writers.get(writer) else { return Ok(()) };
+        let Some(DurableWriter { number, depth, key_of, life, .. }) = self.writers.get_mut(writer) else {
+            return Ok(());
+        };
+        // Zero stands for a number that is not known.
+        if sample.sequence > 0 && life.take(sample.sequence, sample.publish_time_ns) {
+            self.kept.forget(*number);
+        }
         let instance = match key_of {
             None => Some(KeyHash::default()),
             Some(key_of) => key_of(&sample.payload[..], PayloadKind::Data),
@@ -102,13 +113,19 @@ impl Opening {
         }
     }
 
-    /// The start has come: what was kept, in the order of its times, with the keys of the writers.
+    /// The start has come: what was kept and whose lifespan is not over, in the order of its times, with the keys of the writers.
     pub fn begin(&mut self) -> Vec<(String, Kept)> {
         self.has_begun = true;
         let mut kept = std::mem::take(&mut self.kept).samples();
         kept.sort_by_key(|(_, sample)| sample.log_time_ns);
-        let keys: BTreeMap<usize, &String> = self.writers.iter().map(|(key, writer)| (writer.number, key)).collect();
-        kept.into_iter().filter_map(|(number, sample)| Some((String::clone(keys.get(&number)?), sample))).collect()
+        let start_ns = self.start_ns().unwrap_or(0);
+        let writers: BTreeMap<usize, (&String, Option<u64>)> =
+            self.writers.iter().map(|(key, writer)| (writer.number, (key, writer.lifespan_ns))).collect();
+        let of_writer = |(number, sample): (usize, Kept)| {
+            let (key, lifespan_ns) = writers.get(&number)?;
+            (!sample.is_over(*lifespan_ns, start_ns)).then(|| (String::clone(key), sample))
+        };
+        kept.into_iter().filter_map(of_writer).collect()
     }
 
     /// That the recording ends before the start, once all of it was read.
@@ -136,8 +153,9 @@ mod tests {
         // The key is the first octet, of samples and of keys.
         let key_of: KeyOf =
             Arc::new(|bytes: &[u8], _| bytes.first().map(|first| KeyHash([*first; 16])).filter(|_| bytes.len() < 3));
-        opening.add_writer("keyed", 2, Some(key_of));
-        opening.add_writer("map", 1, None);
+        opening.add_writer("keyed", 2, None, Some(key_of));
+        opening.add_writer("map", 1, None, None);
+        opening.add_writer("brief", 9, Some(5 * SECOND), None);
         opening
     }
 
@@ -192,6 +210,37 @@ mod tests {
         opening.end("volatile", &[8]);
         opening.end("map", &[8]);
         assert_eq!(begun(&mut opening), [("keyed".to_owned(), vec![8])]);
+    }
+
+    #[test]
+    fn samples_whose_lifespan_is_over_at_the_start_are_not_written() {
+        let mut opening = opening();
+        for (second, byte) in [(101, 1), (104, 2), (105, 3), (108, 4)] {
+            assert_eq!(opening.keep("brief", sample(second, u32::from(byte), &[byte])), Ok(()));
+        }
+        assert_eq!(opening.keep("map", sample(101, 1, &[7])), Ok(()), "its lifespan is infinite");
+        let kept = [("map", vec![7]), ("brief", vec![4])];
+        assert_eq!(begun(&mut opening), kept.map(|(writer, bytes)| (writer.to_owned(), bytes)));
+    }
+
+    #[test]
+    fn what_a_writer_kept_before_it_began_anew_is_not_written() {
+        let mut opening = opening();
+        let stamped = |second: u64, sequence: u32, byte: u8| Kept {
+            publish_time_ns: second * SECOND,
+            ..sample(second, sequence, &[byte])
+        };
+        for (writer, kept) in [
+            ("keyed", stamped(101, 7, 1)),
+            ("keyed", stamped(102, 8, 2)),
+            ("map", stamped(103, 9, 3)),
+            ("keyed", stamped(104, 1, 2)),
+            ("map", stamped(105, 1, 4)),
+        ] {
+            assert_eq!(opening.keep(writer, kept), Ok(()), "{writer}");
+        }
+        let kept = [("keyed", vec![2]), ("map", vec![4])];
+        assert_eq!(begun(&mut opening), kept.map(|(writer, bytes)| (writer.to_owned(), bytes)));
     }
 
     #[test]

@@ -1,5 +1,8 @@
 //! Replays recordings: writers with the recorded QoS, samples at the recorded distances.
 
+mod entries;
+mod replayed;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs::File;
@@ -9,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use thalweg::types::Keyed;
-use thalweg::{DataWriter, Error, ErrorKind, KeyOf, Payload, Raw, Type};
+use thalweg::{Error, ErrorKind, KeyOf, Payload, Type, WriterOptions};
 
 use crate::error::RecordingError;
 use crate::instance::instance_of;
@@ -18,12 +21,14 @@ use crate::members::{JoinDomain, Members, WrittenType};
 use crate::opening::Opening;
 use crate::order::LookAhead;
 use crate::pace::ReplayPace;
-use crate::read::{Entry, InstanceEnd, ReadChannel, RecordingReader};
+use crate::read::{Entry, ReadChannel, RecordingReader};
 use crate::schema::{shown_topic, wire_topic};
 use crate::seen::SeenSamples;
 use crate::selection::{TopicSelection, Withheld};
-use crate::timeline::{RecordedTimes, Timeline};
+use crate::timeline::Timeline;
 use crate::type_search::TypeSource;
+use entries::{key_of_end, recorded_name, stamps_of, writer_of};
+use replayed::ReplayedWriters;
 
 /// What is replayed, and how.
 #[derive(Clone, Debug)]
@@ -90,7 +95,7 @@ impl fmt::Display for PlayerCounts {
 /// Writers of a recording.
 pub struct Player<'a> {
     // Writers end before their participants.
-    writers: BTreeMap<String, DataWriter<Raw>>,
+    writers: ReplayedWriters,
     members: Members<'a>,
     types: &'a TypeSource<'a>,
     options: PlayerOptions,
@@ -105,8 +110,8 @@ pub struct Player<'a> {
 }
 
 impl<'a> Player<'a> {
-    /// Creates a writer for each writer of the files, in a participant that `join` makes; in further ones where writers of a topic have
-    /// other definitions of its type.
+    /// Creates a writer for each writer of the files and each QoS that it had, in a participant that `join` makes; in further ones where
+    /// writers of a topic have other definitions of its type.
     ///
     /// # Errors
     /// A file cannot be read, one of its chosen channels cannot be written to a topic, or the files have no topic with one of the names
@@ -118,7 +123,7 @@ impl<'a> Player<'a> {
         types: &'a TypeSource<'a>,
     ) -> Result<Player<'a>, RecordingError> {
         let mut player = Player {
-            writers: BTreeMap::new(),
+            writers: ReplayedWriters::default(),
             members: Members::new(join),
             types,
             opening: Opening::new(options.start),
@@ -146,7 +151,7 @@ impl<'a> Player<'a> {
             let refusals = refusals.join("; ");
             return Err(RecordingError::new(format!("cannot be replayed: {refusals}; choose other topics")));
         }
-        if !player.writers.is_empty() {
+        if player.writers.count() > 0 {
             return Ok(player);
         }
         let withheld: Vec<&str> = player.withheld.keys().map(String::as_str).collect();
@@ -166,7 +171,7 @@ impl<'a> Player<'a> {
 
     /// Names of the topics that are written, as ROS 2 shows them.
     pub fn topics(&self) -> Vec<String> {
-        let mut names: Vec<String> = self.writers.values().map(|writer| shown_topic(writer.topic_name())).collect();
+        let mut names: Vec<String> = self.writers.iter().map(|writer| shown_topic(writer.topic_name())).collect();
         names.dedup();
         names
     }
@@ -175,8 +180,8 @@ impl<'a> Player<'a> {
     pub fn wait_for_readers(&self, patience: Duration, stop: &AtomicBool) -> usize {
         let until = Instant::now() + patience;
         loop {
-            let matched = self.writers.values().filter(|writer| !writer.matched_readers().is_empty()).count();
-            if matched == self.writers.len() || Instant::now() >= until || stop.load(Ordering::Relaxed) {
+            let matched = self.writers.iter().filter(|writer| !writer.matched_readers().is_empty()).count();
+            if matched == self.writers.count() || Instant::now() >= until || stop.load(Ordering::Relaxed) {
                 return matched;
             }
             std::thread::sleep(STEP.min(until.saturating_duration_since(Instant::now())));
@@ -186,7 +191,7 @@ impl<'a> Player<'a> {
     /// Writes what the files have, one after the other, until `stop` is set. Returns the files that are cut off, with the reason.
     ///
     /// # Errors
-    /// A file cannot be read further, or the recording ends before the start.
+    /// A file cannot be read further: what stands before is written. Or the recording ends before the start.
     pub fn play(&mut self, files: &[PathBuf], stop: &AtomicBool) -> Result<Vec<String>, RecordingError> {
         let mut pace = ReplayPace::new(self.options.rate);
         self.opening.restart();
@@ -202,6 +207,24 @@ impl<'a> Player<'a> {
         stop: &AtomicBool,
     ) -> Result<Vec<String>, RecordingError> {
         let mut ahead = LookAhead::new(LOOK_AHEAD, LOOK_AHEAD_BYTES);
+        let cut_off = self.read_all(&mut ahead, pace, files, stop);
+        while !stop.load(Ordering::Relaxed) && self.write_next(&mut ahead, pace, stop) {}
+        self.counts.disordered += ahead.late();
+        let cut_off = cut_off?;
+        match self.opening.early_end().filter(|_| !stop.load(Ordering::Relaxed)) {
+            Some(reason) => Err(RecordingError::new(reason)),
+            None => Ok(cut_off),
+        }
+    }
+
+    /// Reads the files, and writes what finds no room in `ahead`.
+    fn read_all(
+        &mut self,
+        ahead: &mut LookAhead<Entry>,
+        pace: &mut ReplayPace,
+        files: &[PathBuf],
+        stop: &AtomicBool,
+    ) -> Result<Vec<String>, RecordingError> {
         let mut line = Timeline::new(self.options.clock);
         let mut seen = SeenSamples::new(self.writers.keys());
         let mut cut_off = Vec::new();
@@ -217,7 +240,7 @@ impl<'a> Player<'a> {
                 let time_ns = line.place(writer_of(&entry), stamps);
                 self.opening.set_out(time_ns);
                 while !ahead.has_room() {
-                    self.write_next(&mut ahead, pace, stop);
+                    self.write_next(ahead, pace, stop);
                 }
                 if stop.load(Ordering::Relaxed) {
                     return Ok(cut_off);
@@ -228,12 +251,7 @@ impl<'a> Player<'a> {
                 cut_off.push(format!("{}: {reason}", path.display()));
             }
         }
-        while self.write_next(&mut ahead, pace, stop) && !stop.load(Ordering::Relaxed) {}
-        self.counts.disordered += ahead.late();
-        match self.opening.early_end().filter(|_| !stop.load(Ordering::Relaxed)) {
-            Some(reason) => Err(RecordingError::new(reason)),
-            None => Ok(cut_off),
-        }
+        Ok(cut_off)
     }
 
     /// Waits until all reliable readers have acknowledged, at most for so long, and gives the counts.
@@ -242,7 +260,7 @@ impl<'a> Player<'a> {
     /// Readers that do not acknowledge in time.
     pub fn finish(self, patience: Duration) -> Result<PlayerCounts, RecordingError> {
         let until = Instant::now() + patience;
-        for writer in self.writers.values() {
+        for writer in self.writers.iter() {
             let rest = until.saturating_duration_since(Instant::now());
             writer.wait_for_acknowledgments(rest).map_err(RecordingError::new)?;
         }
@@ -292,10 +310,12 @@ impl<'a> Player<'a> {
         match entry {
             Entry::Message { channel, sequence, publish_time_ns, data, .. } => {
                 let Ok(writer) = &channel.writer else { return };
+                let key = writer.key(channel.id);
+                self.writers.turn_to(&key, &writer.qos);
                 // The numbers of others are often missing, or count something else.
                 let sequence = if writer.writer.is_empty() { 0 } else { sequence };
                 let kept = Kept { sequence, log_time_ns: time_ns, publish_time_ns, payload: Payload::from(data) };
-                if let Err(reason) = self.opening.keep(&writer.key(channel.id), kept) {
+                if let Err(reason) = self.opening.keep(&key, kept) {
                     self.counts.refused += 1;
                     self.refusal.get_or_insert_with(|| format!("{}: {reason}", shown_topic(&writer.topic)));
                 }
@@ -315,7 +335,7 @@ impl<'a> Player<'a> {
             if stop.load(Ordering::Relaxed) {
                 return;
             }
-            let Some(writer) = self.writers.get(&key) else { continue };
+            let Some(writer) = self.writers.current(&key) else { continue };
             let written = writer.write_payload(&kept.payload, None, None).map(drop);
             self.counts.latched += u64::from(written.is_ok());
             self.note(written);
@@ -329,11 +349,14 @@ impl<'a> Player<'a> {
     fn write(&mut self, entry: Entry) -> Option<Result<(), Error>> {
         match entry {
             Entry::Message { channel, data, .. } => {
-                let writer = self.writers.get(&channel.writer.as_ref().ok()?.key(channel.id))?;
+                let recorded = channel.writer.as_ref().ok()?;
+                let key = recorded.key(channel.id);
+                self.writers.turn_to(&key, &recorded.qos);
+                let writer = self.writers.current(&key)?;
                 Some(writer.write_payload(&Payload::from(data), None, None).map(drop))
             }
             Entry::InstanceEnd { end, .. } => {
-                let writer = self.writers.get(&key_of_end(&end))?;
+                let writer = self.writers.current(&key_of_end(&end))?;
                 let Some(key) = end.key_bytes() else {
                     self.counts.keyless += 1;
                     return None;
@@ -375,7 +398,7 @@ impl<'a> Player<'a> {
         }
         let recorded = channel.writer.clone()?;
         let key = recorded.key(channel.id);
-        if self.writers.contains_key(&key) {
+        if self.writers.has(&key, &recorded.qos) {
             return Ok(());
         }
         let of = match recorded.schema.as_deref().map(crate::schema::TypeSchema::to_type) {
@@ -390,8 +413,8 @@ impl<'a> Player<'a> {
                 return Err(format!("it has a key, and the file does not describe its type {}", recorded.type_name));
             }
         };
-        if let Some(depth) = recorded.qos.kept_for_late_readers() {
-            self.opening.add_writer(&key, depth, key_of.clone());
+        if let Some(depth) = recorded.qos.kept_for_late_readers().filter(|_| !self.opening.has_writer(&key)) {
+            self.opening.add_writer(&key, depth, recorded.qos.lifespan_ns(), key_of.clone());
         }
         let name = self.renamed(&recorded.topic).map_or_else(|| recorded.topic.clone(), |name| wire_topic(name));
         let written = WrittenType::new(&recorded.type_name, recorded.keyed, of.as_ref());
@@ -400,8 +423,12 @@ impl<'a> Player<'a> {
         if let Some(of) = &of {
             topic = topic.described_as(of).map_err(|error| error.to_string())?;
         }
-        let writer = participant.create_writer(&topic, recorded.qos.to_writer_qos(self.options.rate));
-        self.writers.insert(key, writer.map_err(|error| error.to_string())?);
+        let builder = participant.writer_builder(&topic).qos(recorded.qos.to_writer_qos(self.options.rate));
+        // What is kept for late readers holds up nothing. The histories of TRANSIENT writers of a topic are told apart.
+        let history_name = self.writers.count().to_string();
+        let options = WriterOptions { evicts_history: true, history_name, ..WriterOptions::default() };
+        let writer = builder.options(options).create().map_err(|error| error.to_string())?;
+        self.writers.add(key, recorded.qos, writer);
         Ok(())
     }
 
@@ -428,41 +455,6 @@ impl<'a> Player<'a> {
     }
 }
 
-/// The topic of a channel on the wire, or its name where that is not known.
-fn recorded_name(channel: &ReadChannel) -> &str {
-    channel.writer.as_ref().map_or(channel.name.as_str(), |writer| writer.topic.as_str())
-}
-
-/// The writer of an entry.
-fn writer_of(entry: &Entry) -> String {
-    match entry {
-        Entry::Message { channel, .. } => match &channel.writer {
-            Ok(writer) => writer.key(channel.id),
-            Err(_) => channel.name.clone(),
-        },
-        Entry::InstanceEnd { end, .. } => key_of_end(end),
-        Entry::Summary(_) => String::new(),
-    }
-}
-
-/// What an entry that is to be written says of its time, and its bytes.
-fn stamps_of(entry: &Entry) -> Option<(RecordedTimes, usize)> {
-    match entry {
-        Entry::Message { channel, sequence, log_time_ns, publish_time_ns, data } => {
-            // The numbers of others are often missing, or count something else.
-            let is_numbered = channel.writer.as_ref().is_ok_and(|writer| !writer.writer.is_empty());
-            let sequence = if is_numbered { *sequence } else { 0 };
-            Some((RecordedTimes { sequence, log_time_ns: *log_time_ns, source_ns: *publish_time_ns }, data.len()))
-        }
-        Entry::InstanceEnd { log_time_ns, publish_time_ns, end } => {
-            let bytes = end.key.len() + end.topic.len() + end.writer.len();
-            let sequence = end.sequence as u32;
-            Some((RecordedTimes { sequence, log_time_ns: *log_time_ns, source_ns: *publish_time_ns }, bytes))
-        }
-        Entry::Summary(_) => None,
-    }
-}
-
 /// Waits until then; false when `stop` is set.
 fn wait_until(due: Instant, stop: &AtomicBool) -> bool {
     loop {
@@ -475,10 +467,6 @@ fn wait_until(due: Instant, stop: &AtomicBool) -> bool {
         }
         std::thread::sleep(rest.min(STEP));
     }
-}
-
-fn key_of_end(end: &InstanceEnd) -> String {
-    format!("{} {}", end.topic, end.writer)
 }
 
 fn key_function(of: Type) -> KeyOf {

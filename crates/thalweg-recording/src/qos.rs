@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use thalweg::discovery::PublicationData;
 use thalweg::qos::{
-    DestinationOrder, Durability, History, Liveliness, LivelinessKind, Reliability, Representation, WriterOwnership,
-    WriterQos,
+    AccessScope, DestinationOrder, Durability, DurabilityService, History, Liveliness, LivelinessKind, Presentation,
+    Reliability, Representation, WriterOwnership, WriterQos,
 };
 use thalweg::types::{INFINITE, VendorId};
 
@@ -16,7 +16,14 @@ use thalweg::types::{INFINITE, VendorId};
 #[serde(default, deny_unknown_fields)]
 pub struct RecordedQos {
     reliable: bool,
+    /// TRANSIENT_LOCAL or more.
     transient_local: bool,
+    /// What is more than TRANSIENT_LOCAL.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outlives: Option<Outliving>,
+    /// PRESENTATION, where it is not the default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    presentation: Option<Presenting>,
     /// `None` for KEEP_ALL, 0 where the writer did not tell it.
     depth: Option<u32>,
     deadline_ns: Option<u64>,
@@ -42,12 +49,65 @@ enum Asserting {
     ManualByTopic,
 }
 
+/// How long a history outlives its writer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Outliving {
+    Transient,
+    Persistent,
+}
+
+/// How changes of several instances belong together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Presenting {
+    scope: Scope,
+    coherent: bool,
+    ordered: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Scope {
+    Instance,
+    Topic,
+    Group,
+}
+
+impl Presenting {
+    /// `None` for the default.
+    fn of(presentation: Presentation) -> Option<Presenting> {
+        let Presentation { access_scope, coherent, ordered } = presentation;
+        let scope = match access_scope {
+            AccessScope::Instance => Scope::Instance,
+            AccessScope::Topic => Scope::Topic,
+            AccessScope::Group => Scope::Group,
+        };
+        (presentation != Presentation::default()).then_some(Presenting { scope, coherent, ordered })
+    }
+
+    fn to_presentation(self) -> Presentation {
+        let access_scope = match self.scope {
+            Scope::Instance => AccessScope::Instance,
+            Scope::Topic => AccessScope::Topic,
+            Scope::Group => AccessScope::Group,
+        };
+        Presentation { access_scope, coherent: self.coherent, ordered: self.ordered }
+    }
+}
+
 impl RecordedQos {
     /// What this writer offers.
     pub fn of(qos: &WriterQos) -> RecordedQos {
         RecordedQos {
             reliable: qos.reliability.is_reliable(),
             transient_local: qos.durability != Durability::Volatile,
+            outlives: match qos.durability {
+                Durability::Volatile | Durability::TransientLocal => None,
+                Durability::Transient => Some(Outliving::Transient),
+                Durability::Persistent => Some(Outliving::Persistent),
+            },
+            presentation: Presenting::of(qos.presentation),
             depth: match qos.history {
                 History::KeepLast(depth) => Some(depth),
                 History::KeepAll => None,
@@ -82,7 +142,12 @@ impl RecordedQos {
     }
 
     /// The QoS of a writer that replays it. The history is that of the recorded writer, and KEEP_LAST 10 where that is not known, as with
-    /// `ros2 bag play`; a write waits up to ten seconds for room.
+    /// `ros2 bag play`; a write waits up to ten seconds for room. Unregistering an instance does not dispose it: where it did, a dispose
+    /// was recorded.
+    ///
+    /// A PERSISTENT writer is replayed as TRANSIENT, without a store. What Thalweg's writers do not offer together is less: TRANSIENT_LOCAL
+    /// where a TRANSIENT writer is best-effort, coherent or has GROUP order, and TOPIC order in place of GROUP order where it is
+    /// best-effort.
     ///
     /// `rate` tells how many times as fast as recorded it writes. Where it is slower, DEADLINE, LIFESPAN and the lease of a writer that
     /// asserts its liveliness itself grow as the distances of its samples do, since it could not keep them else; readers that request a
@@ -91,14 +156,21 @@ impl RecordedQos {
     /// middleware, however fast samples come.
     pub fn to_writer_qos(&self, rate: f64) -> WriterQos {
         let lease_rate = if self.liveliness == Asserting::Automatic { 1.0 } else { rate };
+        let history = self.kept().map_or(History::KeepAll, History::KeepLast);
+        let durability = self.offered_durability();
         let mut qos = WriterQos {
             reliability: if self.reliable {
                 Reliability::Reliable { max_blocking_time: BLOCKING_TIME }
             } else {
                 Reliability::BestEffort
             },
-            durability: if self.transient_local { Durability::TransientLocal } else { Durability::Volatile },
-            history: self.kept().map_or(History::KeepAll, History::KeepLast),
+            durability,
+            // Late readers get as many samples as of a TRANSIENT_LOCAL writer.
+            durability_service: match durability {
+                Durability::Transient => DurabilityService { history, ..DurabilityService::default() },
+                _ => DurabilityService::default(),
+            },
+            history,
             liveliness: Liveliness {
                 kind: match self.liveliness {
                     Asserting::Automatic => LivelinessKind::Automatic,
@@ -113,6 +185,8 @@ impl RecordedQos {
             destination_order: if self.by_source { DestinationOrder::BySource } else { DestinationOrder::ByReception },
             transport_priority: self.priority,
             data_representation: vec![if self.xcdr2 { Representation::Xcdr2 } else { Representation::Xcdr1 }],
+            autodispose: false,
+            presentation: self.offered_presentation(),
             partition: self.partition.clone(),
             ..WriterQos::default()
         };
@@ -120,6 +194,27 @@ impl RecordedQos {
         qos.timing.lifespan = stretched(self.lifespan_ns, rate);
         qos.timing.latency_budget = Duration::from_nanos(self.latency_budget_ns);
         qos
+    }
+
+    fn offered_presentation(&self) -> Presentation {
+        let recorded = self.presentation.map(Presenting::to_presentation).unwrap_or_default();
+        let is_offered = self.reliable || !recorded.spans_group();
+        if is_offered { recorded } else { Presentation { access_scope: AccessScope::Topic, ..recorded } }
+    }
+
+    fn offered_durability(&self) -> Durability {
+        let presentation = self.offered_presentation();
+        let may_outlive = self.reliable && !presentation.coherent && !presentation.spans_group();
+        match self.outlives {
+            Some(Outliving::Transient | Outliving::Persistent) if may_outlive => Durability::Transient,
+            _ if self.transient_local => Durability::TransientLocal,
+            _ => Durability::Volatile,
+        }
+    }
+
+    /// LIFESPAN in nanoseconds; `None` where it is infinite.
+    pub fn lifespan_ns(&self) -> Option<u64> {
+        self.lifespan_ns
     }
 
     /// How many samples of an instance late readers get; `None` for none. KEEP_ALL counts as the last thousand, a history that is not known

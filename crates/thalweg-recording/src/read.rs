@@ -336,10 +336,10 @@ const DEFINITION_OVERHEAD: usize = 256;
 /// Bytes that are read at once.
 pub(crate) const READ_BYTES: usize = 1 << 20;
 
-/// The channels of a file: from its index, or where it was cut off, from all of it.
+/// The channels of a file: from its index, or where it was cut off, from all of it up to where it cannot be read further.
 ///
 /// # Errors
-/// When it cannot be read, or is no MCAP file.
+/// When it cannot be read as far as a channel, or is no MCAP file.
 pub fn channels_of(path: &Path) -> Result<Vec<Arc<ReadChannel>>, RecordingError> {
     let failed = |error: &dyn std::fmt::Display| RecordingError::of_file(path, error);
     let mut file = File::open(path).map_err(|error| failed(&error))?;
@@ -348,8 +348,16 @@ pub fn channels_of(path: &Path) -> Result<Vec<Arc<ReadChannel>>, RecordingError>
     }
     file.rewind().map_err(|error| failed(&error))?;
     let mut reader = RecordingReader::new(file);
-    while reader.read_entry().map_err(|error| failed(&error))?.is_some() {}
-    Ok(reader.channels().cloned().collect())
+    loop {
+        match reader.read_entry() {
+            Ok(Some(_)) => {}
+            Ok(None) => break,
+            Err(error) if reader.channels.is_empty() => return Err(failed(&error)),
+            // Whoever reads on is told why.
+            Err(_) => break,
+        }
+    }
+    Ok(reader.channels.into_values().collect())
 }
 
 /// The channels in the index at the end of a file; `None` without one.

@@ -1,5 +1,6 @@
 //! Records the topics of a domain: readers that never wait for the disk, and one thread that writes.
 
+mod announced;
 mod disk;
 mod intake;
 #[cfg(test)]
@@ -29,6 +30,7 @@ use crate::schema::TypeSchema;
 use crate::selection::TopicSelection;
 use crate::summary::RecordingSummary;
 use crate::type_search::TypeSource;
+use announced::AnnouncedWriter;
 use disk::Disk;
 use intake::{Intake, QueuedSample};
 use topics::{AboutTopic, RecordedTopics};
@@ -75,18 +77,6 @@ struct EarlySamples {
     taken: NumberSet,
     /// The last look did not find it.
     was_absent: bool,
-}
-
-/// What is kept of an announcement.
-struct AnnouncedWriter {
-    demand: Demand,
-    /// Its topic with its definition of the type; `None` where it is not recorded.
-    about: Option<Arc<AboutTopic>>,
-    qos: RecordedQos,
-    /// Numbers that came before its own reader was known to be that.
-    taken: NumberSet,
-    /// Nobody announces it any more: late readers would get nothing of it.
-    is_gone: bool,
 }
 
 /// What [`Recorder::look`] found.
@@ -314,7 +304,7 @@ impl<'a> Recorder<'a> {
         let topic = self.participant.create_raw_topic(&about.name, &about.type_name, about.keyed, key_of);
         let intake = Intake::new(Arc::clone(about), demand.clone(), Arc::clone(&self.shared));
         let builder = self.participant.reader_builder(&topic).qos(demand.to_reader_qos()).ignore_own_publications();
-        let reader = builder.on_data(Delivery::Inline, move |reader| intake.take(reader)).create();
+        let reader = builder.tell_every_end().on_data(Delivery::Inline, move |reader| intake.take(reader)).create();
         reader.map_err(|error| error.to_string())
     }
 
@@ -377,12 +367,12 @@ impl Recording {
     /// by another definition of the type, may match its writer as well. As long as nobody knows whose the writer is, any of them may bring
     /// what no other one has brought.
     fn is_for(&self, about: &Arc<AboutTopic>, demand: &Demand, writer: Guid, sequence: SequenceNumber) -> bool {
-        let writers = self.writers();
-        match writers.get(&writer) {
+        let mut writers = self.writers();
+        match writers.get_mut(&writer) {
             Some(announced) => {
                 let serves = |own: &Arc<AboutTopic>| about.keyed == Keyed::No || Arc::ptr_eq(own, about);
                 let is_own = announced.about.as_ref().is_some_and(serves);
-                is_own && announced.demand == *demand && !announced.taken.has(sequence)
+                is_own && announced.demand == *demand && announced.take_number(sequence)
             }
             None => self.early().entry(writer).or_default().taken.insert(sequence),
         }
@@ -390,13 +380,20 @@ impl Recording {
 
     /// Takes note of what a writer announces.
     fn announce(&self, data: &PublicationData, demand: Demand, about: Option<Arc<AboutTopic>>) {
-        let mut writers = self.writers();
-        let taken = match writers.get(&data.guid) {
-            Some(_) => NumberSet::up_to(self.ledger.last(data.guid)),
-            None => self.taken_early(data.guid),
-        };
         let qos = RecordedQos::announced(data);
-        writers.insert(data.guid, AnnouncedWriter { demand, about, qos, taken, is_gone: false });
+        let mut writers = self.writers();
+        match writers.get_mut(&data.guid) {
+            Some(known) => known.change(demand, about, qos),
+            None => {
+                let taken = self.taken_early(data.guid);
+                writers.insert(data.guid, AnnouncedWriter::new(demand, about, qos, taken));
+            }
+        }
+    }
+
+    /// The QoS with which a sample was written, of those that wait for the disk in their order; `None` while its writer is not known.
+    fn qos_of(&self, writer: Guid, sequence: SequenceNumber) -> Option<Arc<RecordedQos>> {
+        self.writers().get_mut(&writer).map(|announced| announced.take_qos(sequence))
     }
 
     /// The numbers that readers took of a writer that is known from now on.

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use thalweg_base::wildcards::fits_wildcards;
+
 use crate::schema::shown_topic;
 
 /// Names of topics with wildcards `*` and `?`; without any, all are meant.
@@ -65,8 +67,20 @@ fn fits_any(patterns: &[String], name: &str) -> bool {
 }
 
 fn fits(pattern: &str, name: &str) -> bool {
-    thalweg::qos::name_matches(pattern, name) || thalweg::qos::name_matches(pattern, &shown_topic(name))
+    fits_wildcards(pattern, name) || fits_wildcards(pattern, &shown_topic(name))
 }
 
 /// The topic in which participants of ROS 2 tell their nodes with their writers and readers (`rmw_dds_common`).
 const ROS_GRAPH: &str = "ros_discovery_info";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_stars_and_question_marks_of_a_choice_stand_for_others() {
+        let has = |chosen: &str, name: &str| TopicSelection::new(vec![chosen.to_owned()], Vec::new()).has(name);
+        assert!(has("cam*", "camera[0]") && has("camera[?]", "camera[0]") && has("/cam*", "rt/camera"));
+        assert!(!has("camera[0]", "camera0") && !has("rt/a", "rt/?"));
+    }
+}

@@ -4,11 +4,14 @@
 //! writer the numbers in the files with the counts that the recorder left:
 //!
 //! last − first + 1 = recorded + dropped (memory) + dropped (disk) + missing
+//!
+//! That says nothing of a writer that began anew under its GUID: its numbers are those of several lives.
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use crate::life::WriterLife;
 use crate::read::{Entry, RECORD_BYTES_MAX, ReadChannel, RecordingReader};
 use crate::summary::{ChannelSummary, FURTHER, RecordingSummary};
 
@@ -51,10 +54,15 @@ pub struct VerifiedWriter {
     pub absent: u64,
     /// The first [`RANGES_TOLD`] ranges of them, both ends included.
     pub ranges: Vec<(i64, i64)>,
+    /// How many times it began anew under its GUID, with numbers from 1 on: the others here are of all its lives then.
+    pub begun_anew: u64,
     /// The recorder's counts at the end.
     pub counts: Option<ChannelSummary>,
     keeps: bool,
-    /// The greatest number of earlier files.
+    life: WriterLife,
+    /// The greatest number of this life.
+    newest: i64,
+    /// The greatest one of this life in earlier files.
     before: Option<i64>,
 }
 
@@ -123,18 +131,20 @@ impl RecordingVerification {
     }
 
     fn count(&mut self, entry: &Entry) {
-        let (name, number, keeps) = match entry {
-            Entry::Message { channel, sequence, .. } => {
+        let (name, number, stamp_ns, keeps) = match entry {
+            Entry::Message { channel, sequence, publish_time_ns, .. } => {
                 let Some((name, keeps)) = identity(channel) else { return };
-                (name, *sequence, keeps)
+                (name, *sequence, *publish_time_ns, keeps)
             }
-            Entry::InstanceEnd { end, .. } => (format!("{} {}", end.topic, end.writer), end.sequence as u32, false),
+            Entry::InstanceEnd { end, publish_time_ns, .. } => {
+                (format!("{} {}", end.topic, end.writer), end.sequence as u32, *publish_time_ns, false)
+            }
             Entry::Summary(_) => return,
         };
         if self.writers.len() < WRITERS_MAX || self.writers.contains_key(&name) {
             let writer = self.writers.entry(name).or_default();
             writer.keeps |= keeps;
-            writer.see(number);
+            writer.see(number, stamp_ns);
         }
     }
 
@@ -187,25 +197,39 @@ fn identity(channel: &ReadChannel) -> Option<(String, bool)> {
 
 impl VerifiedWriter {
     fn begin_file(&mut self) {
-        self.before = (self.found > 0).then_some(self.last);
+        self.before = (self.found > 0).then_some(self.newest);
     }
 
-    /// Takes the low 32 bits of a number into account.
-    fn see(&mut self, low: u32) {
-        if self.found == 0 {
-            (self.first, self.last, self.found) = (i64::from(low), i64::from(low), 1);
+    /// Takes the low 32 bits of a number into account, with its time stamp.
+    fn see(&mut self, low: u32, stamp_ns: u64) {
+        // A later file repeats what a durable writer kept in its life before, too.
+        if self.keeps && self.before.is_some() && self.life.may_be_former(stamp_ns) {
+            self.repeated += 1;
             return;
         }
-        let ahead = i64::from(low.wrapping_sub(self.last as u32) as i32);
-        let number = self.last + ahead;
+        let begins_anew = self.life.take(low, stamp_ns);
+        if self.found == 0 {
+            (self.first, self.last, self.newest, self.found) = (i64::from(low), i64::from(low), i64::from(low), 1);
+            return;
+        }
+        if begins_anew {
+            (self.newest, self.before) = (i64::from(low), None);
+            (self.first, self.last) = (self.first.min(self.newest), self.last.max(self.newest));
+            self.begun_anew += 1;
+            self.found += 1;
+            return;
+        }
+        let ahead = i64::from(low.wrapping_sub(self.newest as u32) as i32);
+        let number = self.newest + ahead;
         if ahead > 0 {
             if ahead > 1 {
                 self.absent += ahead.unsigned_abs() - 1;
                 if self.ranges.len() < RANGES_TOLD {
-                    self.ranges.push((self.last + 1, number - 1));
+                    self.ranges.push((self.newest + 1, number - 1));
                 }
             }
-            self.last = number;
+            self.newest = number;
+            self.last = self.last.max(number);
             self.found += 1;
         } else if self.keeps && self.before.is_some_and(|before| number <= before) {
             self.repeated += 1;
@@ -219,8 +243,9 @@ impl VerifiedWriter {
     /// In what its numbers cannot be those that were counted.
     fn contradiction(&self, told: &ChannelSummary) -> Option<String> {
         let lost = told.dropped_memory + told.dropped_disk + told.missing();
-        let (first, last) = (told.first, told.last);
-        if i64::try_from(told.recorded + lost).ok() != last.checked_sub(first).and_then(|span| span.checked_add(1)) {
+        let (first, last, is_one_life) = (told.first, told.last, self.begun_anew == 0);
+        let span = last.checked_sub(first).and_then(|span| span.checked_add(1));
+        if is_one_life && i64::try_from(told.recorded + lost).ok() != span {
             let accounted = told.recorded + lost;
             return Some(format!("{accounted} samples are accounted for, and its numbers are {first} to {last}"));
         }
@@ -228,7 +253,7 @@ impl VerifiedWriter {
             let own = (self.first, self.last);
             return Some(format!("its numbers in the files are {} to {}, and {first} to {last} arrived", own.0, own.1));
         }
-        let is_too_few = self.absent > lost.saturating_add(self.unordered);
+        let is_too_few = is_one_life && self.absent > lost.saturating_add(self.unordered);
         is_too_few.then(|| format!("{} of its numbers are absent, and {lost} samples were lost", self.absent))
     }
 

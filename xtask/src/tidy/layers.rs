@@ -36,7 +36,7 @@ const CRATES: [(&str, &[&str]); 23] = [
         ],
     ),
     ("thalweg-metrics", &["thalweg"]),
-    ("thalweg-recording", &["thalweg", "thalweg-types"]),
+    ("thalweg-recording", &["thalweg", "thalweg-base", "thalweg-types"]),
     ("thalweg-settings", &["thalweg-base"]),
     ("thalweg-view", &["thalweg", "thalweg-base", "thalweg-recording"]),
     ("thalweg-sim", &["thalweg-cdr", "thalweg-rtps"]),

@@ -16,6 +16,8 @@ use crate::files::{RecordedMessage, RecordingFiles};
 use crate::instance::serialized_key;
 use crate::latched::{Kept, Latched};
 use crate::ledger::{RecordingFate, WRITERS_MAX};
+use crate::life::WriterLife;
+use crate::qos::RecordedQos;
 use crate::queue::TakenEntries;
 use crate::read::InstanceEnd;
 
@@ -23,15 +25,33 @@ use crate::read::InstanceEnd;
 pub struct Disk {
     files: RecordingFiles,
     shared: Arc<Recording>,
-    /// The numbers that the files gave to writers.
-    numbers: HashMap<Guid, usize>,
-    /// How many samples durable writers keep of an instance.
-    depths: HashMap<Guid, usize>,
+    numbers: HashMap<Guid, NumberedWriter>,
+    /// How many numbers the files gave.
+    given: usize,
+    /// What durable writers keep for late readers.
+    durable: HashMap<Guid, DurableWriter>,
     /// The latest reception of each writer, in nanoseconds since 1970.
     receptions: HashMap<Guid, u64>,
     latched: Latched,
     /// Samples by writer that the next flush brings to the disk.
     unflushed: HashMap<Guid, u64>,
+}
+
+/// The numbers that the files gave to a writer, one for each QoS that it has had.
+struct NumberedWriter {
+    /// Of its latest sample.
+    qos: Arc<RecordedQos>,
+    number: usize,
+    others: Vec<(Arc<RecordedQos>, usize)>,
+}
+
+/// What a durable writer keeps.
+struct DurableWriter {
+    /// Samples of an instance.
+    depth: usize,
+    /// LIFESPAN in nanoseconds; `None` where it is infinite.
+    lifespan_ns: Option<u64>,
+    life: WriterLife,
 }
 
 impl Disk {
@@ -40,7 +60,8 @@ impl Disk {
             files,
             shared,
             numbers: HashMap::new(),
-            depths: HashMap::new(),
+            given: 0,
+            durable: HashMap::new(),
             receptions: HashMap::new(),
             latched: Latched::default(),
             unflushed: HashMap::new(),
@@ -128,16 +149,16 @@ impl Disk {
         };
         match &arrival.content {
             QueuedContent::Value(payload) => {
-                let writer = match self.numbers.get(&arrival.writer) {
-                    Some(number) => *number,
-                    None => self.add_writer(arrival),
-                };
+                let writer = self.number_of(arrival);
                 message.data = payload;
                 self.files.write(writer, &message)?;
-                if let Some(depth) = self.depths.get(&arrival.writer) {
+                if let Some(durable) = self.durable.get_mut(&arrival.writer) {
                     let RecordedMessage { sequence, log_time_ns, publish_time_ns, .. } = message;
+                    if durable.life.take(sequence, publish_time_ns) {
+                        self.latched.forget(arrival.writer);
+                    }
                     let kept = Kept { sequence, log_time_ns, publish_time_ns, payload: payload.clone() };
-                    self.latched.keep(arrival.writer, arrival.instance, *depth, kept);
+                    self.latched.keep(arrival.writer, arrival.instance, durable.depth, kept);
                 }
                 Ok(())
             }
@@ -179,22 +200,46 @@ impl Disk {
     /// Writes what durable writers keep that are there into the file that has begun, at the time of its first sample.
     fn repeat_latched(&mut self, log_time_ns: u64) -> Result<(), RecordingError> {
         let is_gone = |writer: &Guid| self.shared.writers().get(writer).is_some_and(|writer| writer.is_gone);
-        let gone: Vec<Guid> = self.depths.keys().copied().filter(is_gone).collect();
+        let gone: Vec<Guid> = self.durable.keys().copied().filter(is_gone).collect();
         gone.into_iter().for_each(|writer| self.latched.forget(writer));
-        for (writer, Kept { sequence, publish_time_ns, payload, .. }) in self.latched.samples() {
-            let message = RecordedMessage { sequence, log_time_ns, publish_time_ns, data: &payload };
-            if let Some(number) = self.numbers.get(&writer) {
+        for (writer, kept) in self.latched.samples() {
+            let lifespan_ns = self.durable.get(&writer).and_then(|durable| durable.lifespan_ns);
+            let Some(NumberedWriter { number, .. }) = self.numbers.get(&writer) else { continue };
+            if !kept.is_over(lifespan_ns, log_time_ns) {
+                let Kept { sequence, publish_time_ns, payload, .. } = kept;
+                let message = RecordedMessage { sequence, log_time_ns, publish_time_ns, data: &payload };
                 self.files.write(*number, &message)?;
             }
         }
         self.files.count_from_here()
     }
 
+    /// The number of a writer with the QoS of its sample, such as the partition.
+    fn number_of(&mut self, arrival: &QueuedSample) -> usize {
+        let Some(known) = self.numbers.get_mut(&arrival.writer) else { return self.add_writer(arrival) };
+        let qos = match self.shared.qos_of(arrival.writer, arrival.sequence) {
+            Some(qos) if qos != known.qos => qos,
+            _ => return known.number,
+        };
+        if let Some(place) = known.others.iter().position(|(of, _)| *of == qos) {
+            let (of, number) = &mut known.others[place];
+            std::mem::swap(&mut known.qos, of);
+            std::mem::swap(&mut known.number, number);
+            return known.number;
+        }
+        // The rest of a file's channels is for writers that have none.
+        if self.given >= WRITERS_MAX {
+            return known.number;
+        }
+        let about = self.about(arrival);
+        self.add_channel(arrival.writer, &about, qos)
+    }
+
     /// Makes a channel of a writer once its announcement and its type are known.
     fn add_writer(&mut self, arrival: &QueuedSample) -> usize {
         // From its arrival on, so that many such writers hold up the others no longer than one does.
         let until = arrival.arrived + ANNOUNCEMENT_PATIENCE;
-        let announced = || self.shared.writers().get(&arrival.writer).map(|announced| announced.qos.clone());
+        let announced = || self.shared.qos_of(arrival.writer, arrival.sequence);
         let mut qos = announced();
         let mut about = self.about(arrival);
         // The thread that looks for topics knows both soon, or never; samples wait in the queue meanwhile.
@@ -203,20 +248,31 @@ impl Disk {
             qos = announced();
             about = self.about(arrival);
         }
+        self.add_channel(arrival.writer, &about, qos.unwrap_or_default())
+    }
+
+    fn add_channel(&mut self, writer: Guid, about: &AboutTopic, qos: Arc<RecordedQos>) -> usize {
         let schema = about.found.get().and_then(Option::as_ref).map(|(_, schema)| schema.clone());
-        let writer = RecordedWriter {
+        let described = RecordedWriter {
             topic: about.name.clone(),
             type_name: about.type_name.clone(),
             keyed: about.keyed,
-            qos: qos.unwrap_or_default(),
-            writer: arrival.writer.to_string(),
+            qos: RecordedQos::clone(&qos),
+            writer: writer.to_string(),
             schema,
         };
-        if let Some(depth) = writer.qos.kept_for_late_readers() {
-            self.depths.insert(arrival.writer, depth);
+        if let Some(depth) = qos.kept_for_late_readers() {
+            let life = self.durable.get(&writer).map(|durable| durable.life).unwrap_or_default();
+            self.durable.insert(writer, DurableWriter { depth, lifespan_ns: qos.lifespan_ns(), life });
         }
-        let number = self.files.add_writer(writer);
-        self.numbers.insert(arrival.writer, number);
+        let number = self.files.add_writer(described);
+        self.given += 1;
+        let mut others = Vec::new();
+        if let Some(former) = self.numbers.remove(&writer) {
+            others = former.others;
+            others.push((former.qos, former.number));
+        }
+        self.numbers.insert(writer, NumberedWriter { qos, number, others });
         number
     }
 

@@ -66,8 +66,7 @@ impl Intake {
         let content = if sample.is_valid() {
             QueuedContent::Value(held)
         } else {
-            let disposed = info.instance_state == thalweg::InstanceState::NotAliveDisposed;
-            QueuedContent::End { disposed, bytes: held, kind: sample.bytes_kind() }
+            QueuedContent::End { disposed: sample.disposes(), bytes: held, kind: sample.bytes_kind() }
         };
         let stamp = info.source_timestamp.map(|stamp| stamp.to_unix().as_nanos());
         let arrival = QueuedSample {

@@ -136,8 +136,14 @@ pub fn replay(options: &ReplayOptions, interrupt: &Interrupt) -> Result<(), Fail
     remark(InLine(format_args!("replays {}; {matched} writers have a reader", player.topics().join(", "))));
     loop {
         let begun = Instant::now();
-        let cut_off = player.play(&files, &stop).map_err(Failure::from_cause)?;
-        cut_off.iter().for_each(remark);
+        match player.play(&files, &stop) {
+            Ok(cut_off) => cut_off.iter().for_each(remark),
+            Err(error) => {
+                // What was written is still on its way.
+                let _ = player.finish(options.acknowledge_timeout);
+                return Err(Failure::from_cause(error));
+            }
+        }
         if !options.again || interrupt.came() {
             break;
         }

@@ -62,6 +62,8 @@ struct WriterView {
     absent: Vec<(i64, i64)>,
     /// How many numbers those and further ranges have.
     absent_count: u64,
+    /// How many times it began anew under its GUID, with numbers from 1 on.
+    begun_anew: u64,
 }
 
 /// Verifies files and prints what was found.
@@ -97,6 +99,7 @@ fn view(found: RecordingVerification) -> RecordingView {
             missing: counts.map(|counts| counts.missing()),
             absent: found.ranges,
             absent_count: found.absent,
+            begun_anew: found.begun_anew,
         }
     };
     RecordingView {
@@ -117,6 +120,9 @@ fn text(view: &RecordingView) -> String {
         let mut line = format!("  {writer}: {recorded} of {first} to {last}");
         if let (Some(memory), Some(disk), Some(missing)) = (one.dropped_memory, one.dropped_disk, one.missing) {
             line.push_str(&format!(", dropped {} (memory {memory}, disk {disk}), missing {missing}", memory + disk));
+        }
+        if one.begun_anew > 0 {
+            line.push_str(&format!(", began anew {} times", one.begun_anew));
         }
         if one.repeated > 0 {
             line.push_str(&format!(", {} repeated for late readers", one.repeated));

@@ -1,12 +1,17 @@
+mod ends;
 pub mod files;
 mod played;
+mod replayed;
 mod verified;
 
 use std::time::Duration;
 
 use thalweg::Payload;
 use thalweg::discovery::PublicationData;
-use thalweg::qos::{Durability, History, Liveliness, LivelinessKind, Representation, WriterOwnership, WriterQos};
+use thalweg::qos::{
+    AccessScope, Durability, DurabilityService, History, Liveliness, LivelinessKind, Presentation, Reliability,
+    Representation, WriterOwnership, WriterQos,
+};
 use thalweg::types::{EntityId, Guid, GuidPrefix, INFINITE, KeyHash, VendorId};
 use thalweg_types::idl;
 
@@ -83,7 +88,20 @@ fn the_qos_of_a_writer_survives_a_recording() {
         ..WriterQos::default()
     };
     qos.timing.deadline = Duration::from_millis(1_500);
-    for original in [qos, WriterQos::default()] {
+    let history = History::KeepLast(3);
+    let transient = WriterQos {
+        durability: Durability::Transient,
+        durability_service: DurabilityService { history, ..DurabilityService::default() },
+        history,
+        presentation: Presentation { access_scope: AccessScope::Topic, coherent: false, ordered: true },
+        ..WriterQos::default()
+    };
+    let grouped = WriterQos {
+        durability: Durability::TransientLocal,
+        presentation: Presentation { access_scope: AccessScope::Group, coherent: true, ordered: true },
+        ..WriterQos::default()
+    };
+    for original in [qos, transient, grouped, WriterQos::default()] {
         let recorded = RecordedQos::of(&original);
         let json = serde_json::to_string(&recorded).expect("JSON");
         let read: RecordedQos = serde_json::from_str(&json).expect("the same");
@@ -92,10 +110,46 @@ fn the_qos_of_a_writer_survives_a_recording() {
         let expected = WriterQos {
             reliability: replayed.reliability,
             data_representation: vec![original.representation()],
+            // Unregistering that disposes is recorded as a dispose.
+            autodispose: false,
             ..original.clone()
         };
         assert_eq!((replayed.reliability.is_reliable(), replayed), (original.reliability.is_reliable(), expected));
     }
+}
+
+#[test]
+fn every_qos_that_others_offer_is_replayed_with_one_that_a_writer_may_have() {
+    let replayed = |qos: &WriterQos| RecordedQos::of(qos).to_writer_qos(1.0);
+    let scopes = [AccessScope::Instance, AccessScope::Topic, AccessScope::Group];
+    let flags = [(false, false), (false, true), (true, false), (true, true)];
+    let durabilities =
+        [Durability::Volatile, Durability::TransientLocal, Durability::Transient, Durability::Persistent];
+    let spans = scopes.map(|scope| flags.map(|flags| (scope, flags)));
+    for durability in durabilities {
+        for (access_scope, (coherent, ordered)) in spans.into_iter().flatten() {
+            for reliability in [Reliability::BestEffort, Reliability::RELIABLE] {
+                let presentation = Presentation { access_scope, coherent, ordered };
+                let qos = replayed(&WriterQos { durability, reliability, presentation, ..WriterQos::default() });
+                assert_eq!(qos.check(), Ok(()), "{durability}, {reliability}, {presentation}");
+                assert!(qos.durability >= durability.min(Durability::TransientLocal), "{durability}");
+                assert_eq!((qos.presentation.coherent, qos.presentation.ordered), (coherent, ordered));
+            }
+        }
+    }
+    let persistent = WriterQos { durability: Durability::Persistent, ..WriterQos::default() };
+    assert_eq!(replayed(&persistent).durability, Durability::Transient);
+    let best_effort = WriterQos { reliability: Reliability::BestEffort, ..persistent };
+    assert_eq!(replayed(&best_effort).durability, Durability::TransientLocal);
+}
+
+#[test]
+fn the_qos_in_older_files_is_read_and_the_usual_one_is_read_by_older_programs() {
+    let old: RecordedQos = serde_json::from_str(r#"{"reliable":true,"transient_local":true,"depth":1}"#).expect("read");
+    let qos = old.to_writer_qos(1.0);
+    assert_eq!((qos.durability, qos.presentation), (Durability::TransientLocal, Presentation::default()));
+    let json = serde_json::to_string(&RecordedQos::of(&WriterQos::default().transient_local())).expect("JSON");
+    assert!(!json.contains("outlives") && !json.contains("presentation"), "{json}");
 }
 
 #[test]

@@ -1,3 +1,5 @@
+mod changes;
+
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -39,8 +41,8 @@ fn guid(number: u32) -> Guid {
 
 fn announce(recording: &Recording, writer: Guid, qos: &thalweg::qos::WriterQos) {
     let demand = Demand { is_reliable: true, is_durable: true, ownership: Ownership::Shared, partition: Vec::new() };
-    let (qos, taken) = (RecordedQos::of(qos), NumberSet::default());
-    recording.writers().insert(writer, AnnouncedWriter { demand, about: None, qos, taken, is_gone: false });
+    let announced = AnnouncedWriter::new(demand, None, RecordedQos::of(qos), NumberSet::default());
+    recording.writers().insert(writer, announced);
 }
 
 fn offer(recording: &Recording, about: &Arc<AboutTopic>, writer: Guid, sequence: i64, bytes: usize) {
@@ -184,54 +186,6 @@ fn the_search_for_a_type_waits_for_no_silent_participant() {
     assert!(later.is_some_and(|found| found.is_err()));
 }
 
-/// How many samples are recorded of ten that a writer writes in one partition, and ten more in another one.
-fn recorded_of_a_writer_that_moves(durability: Durability) -> u64 {
-    let folder = Folder::new(&format!("partition-{durability:?}"));
-    let tag = format!("recorded-{durability:?}-{}", std::process::id());
-    let create = || DomainParticipant::builder(0).loopback_only().domain_tag(&tag).create().expect("a participant");
-    let (here, there) = (create(), create());
-    let options = RecorderOptions {
-        topics: TopicSelection::new(vec!["moved".to_owned()], Vec::new()),
-        memory_bytes_max: 1 << 20,
-        files: options(folder.0.join("run.mcap"), Compression::None, None),
-    };
-    let types = |_: &str| Ok(None);
-    let mut recorder = Recorder::start(&here, options, &types).expect("started");
-    let qos = |partition: &str| thalweg::qos::WriterQos {
-        reliability: thalweg::qos::Reliability::RELIABLE,
-        partition: vec![partition.to_owned()],
-        durability,
-        history: History::KeepAll,
-        ..thalweg::qos::WriterQos::default()
-    };
-    let topic = there.create_raw_topic("moved", "Moved", Keyed::No, None);
-    let writer = there.create_writer(&topic, qos("a")).expect("a legal QoS");
-    let write = |recorder: &mut Recorder<'_>| {
-        let start = Instant::now();
-        while writer.matched_readers().is_empty() {
-            recorder.look();
-            assert!(start.elapsed() < Duration::from_secs(30), "nobody records it");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        let payload = Payload::from(vec![0, 1, 0, 0, 0, 0, 0, 0]);
-        (0..10).for_each(|_| _ = writer.write_payload(&payload, None, None).expect("written"));
-        writer.wait_for_acknowledgments(Duration::from_secs(30)).expect("acknowledged");
-    };
-    write(&mut recorder);
-    writer.set_qos(qos("b")).expect("it may change");
-    while !writer.matched_readers().is_empty() {
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    write(&mut recorder);
-    let (summary, _) = recorder.finish().expect("written");
-    summary.recorded()
-}
-
-#[test]
-fn a_writer_that_changes_its_partition_is_recorded_on() {
-    assert_eq!([Durability::Volatile, Durability::TransientLocal].map(recorded_of_a_writer_that_moves), [20, 20]);
-}
-
 fn demand(is_reliable: bool, is_durable: bool) -> Demand {
     Demand { is_reliable, is_durable, ownership: Ownership::Shared, partition: Vec::new() }
 }
@@ -240,8 +194,7 @@ fn demand(is_reliable: bool, is_durable: bool) -> Demand {
 fn look_at(recording: &Recording, about: &Arc<AboutTopic>, writer: Guid, demand: &Demand) {
     let taken = recording.taken_early(writer);
     let qos = RecordedQos::of(&thalweg::qos::WriterQos::default());
-    let announced =
-        AnnouncedWriter { demand: demand.clone(), about: Some(Arc::clone(about)), qos, taken, is_gone: false };
+    let announced = AnnouncedWriter::new(demand.clone(), Some(Arc::clone(about)), qos, taken);
     recording.writers().insert(writer, announced);
 }
 

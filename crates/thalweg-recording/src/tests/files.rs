@@ -7,6 +7,7 @@ use std::sync::Arc;
 use thalweg::types::Keyed;
 
 use crate::channel::RecordedWriter;
+use crate::contents::read_contents;
 use crate::error::RecordingError;
 use crate::files::{Compression, FileOptions, RecordedMessage, RecordingFiles};
 use crate::qos::RecordedQos;
@@ -333,8 +334,9 @@ fn definitions_that_compress_well_take_no_more_memory_than_is_allowed() {
     writer.finish().expect("finished");
     drop(writer);
     assert!(std::fs::metadata(&path).expect("a file").len() < 1 << 20);
-    let error = channels_of(&path).expect_err("90 MiB of definitions").to_string();
+    let error = read_contents(&path).expect_err("90 MiB of definitions").to_string();
     assert!(error.contains("schemas and channels"), "{error}");
+    assert_eq!(channels_of(&path).expect("those within the bound").len(), 2);
 }
 
 #[test]

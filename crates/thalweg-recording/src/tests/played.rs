@@ -41,7 +41,7 @@ fn write(path: &std::path::Path, channels: &[ForeignChannel<'_>]) {
     writer.finish().expect("finished");
 }
 
-fn joined(tag: &str) -> Result<DomainParticipant, RecordingError> {
+pub fn joined(tag: &str) -> Result<DomainParticipant, RecordingError> {
     let builder = DomainParticipant::builder(0).loopback_only().domain_tag(format!("{tag}-{}", std::process::id()));
     builder.create().map_err(RecordingError::new)
 }
@@ -182,7 +182,7 @@ fn each_definition_of_a_type_name_is_replayed_as_what_it_is() {
 }
 
 /// A recording of "scan" and of "map", whose writer keeps two samples for late readers: topics, milliseconds and numbers.
-fn write_run(path: &std::path::Path, samples: &[(&str, u64, u8)]) {
+pub fn write_run(path: &std::path::Path, samples: &[(&str, u64, u8)]) {
     let mut files = RecordingFiles::create(options(path.to_owned(), Compression::None, None)).expect("created");
     let of =
         |topic: &str, guid: &str, qos: &WriterQos| RecordedWriter { qos: RecordedQos::of(qos), ..writer(topic, guid) };
@@ -199,13 +199,13 @@ fn write_run(path: &std::path::Path, samples: &[(&str, u64, u8)]) {
     files.finish(&RecordingSummary::default()).expect("finished");
 }
 
-fn started(start: Duration, rate: f64) -> PlayerOptions {
+pub fn started(start: Duration, rate: f64) -> PlayerOptions {
     let (topics, renamed) = (TopicSelection::default(), BTreeMap::new());
     PlayerOptions { topics, rate, clock: ReplayClock::Source, start, renamed }
 }
 
 /// The numbers of the next samples.
-fn numbers(reader: &DataReader<Raw>, count: usize) -> Vec<u8> {
+pub fn numbers(reader: &DataReader<Raw>, count: usize) -> Vec<u8> {
     let begun = Instant::now();
     let mut numbers = Vec::new();
     while numbers.len() < count && begun.elapsed() < Duration::from_secs(30) {
@@ -256,4 +256,29 @@ fn a_start_behind_the_end_of_the_recording_is_refused_with_its_length() {
     let error = player.play(files, &stop).expect_err("nothing is left").to_string();
     assert_eq!(error, "the recording ends 2.500 s after its beginning, and the start is at 3 s");
     assert_eq!((player.counts().written, player.counts().latched), (0, 0));
+}
+
+#[test]
+fn more_than_the_history_of_a_durable_writer_holds_is_replayed_without_a_halt() {
+    const SAMPLES: u32 = 70;
+    let folder = Folder::new("durable");
+    let path = folder.0.join("run.mcap");
+    let mut files = RecordingFiles::create(options(path.clone(), Compression::None, None)).expect("created");
+    let qos = RecordedQos::of(&WriterQos::default().reliable().transient_local().keep_all());
+    let number = files.add_writer(RecordedWriter { qos, ..writer("map", "g1") });
+    let mut data = vec![0_u8; 1 << 20];
+    data[1] = 1;
+    for sequence in 1..=SAMPLES {
+        let message = RecordedMessage { sequence, log_time_ns: 1_000, publish_time_ns: 1_000, data: &data };
+        files.write(number, &message).expect("written");
+    }
+    files.finish(&RecordingSummary::default()).expect("finished");
+    let (join, types, stop) = (|| joined("durable"), |_: &str| Ok(None), AtomicBool::new(false));
+    let mut player =
+        Player::open(&join, std::slice::from_ref(&path), started(Duration::ZERO, 1.0), &types).expect("opened");
+    let begun = Instant::now();
+    player.play(std::slice::from_ref(&path), &stop).expect("played");
+    let (counts, took) = (player.counts(), begun.elapsed());
+    assert_eq!((counts.written, counts.refused), (u64::from(SAMPLES), 0), "{:?}", player.first_refusal());
+    assert!(took < Duration::from_secs(10), "a write waits so long for room: {took:?}");
 }

@@ -25,15 +25,25 @@ fn counts(first: i64, last: i64, recorded: u64, dropped_memory: u64) -> Recordin
     RecordingSummary { channels: [(NAME.to_owned(), channel)].into(), ..RecordingSummary::default() }
 }
 
+/// Numbers with their time stamps, and the counts behind them.
+type StampedFile = (Vec<(i64, u64)>, RecordingSummary);
+
 /// A file for each list of numbers, with the counts behind it.
 fn record(folder: &Folder, of: &RecordedWriter, files: &[(&[i64], RecordingSummary)]) -> Vec<PathBuf> {
-    let file = |(index, (numbers, counts)): (usize, &(&[i64], RecordingSummary))| {
+    let stamped = |(numbers, counts): &(&[i64], RecordingSummary)| -> StampedFile {
+        (numbers.iter().map(|number| (*number, 5)).collect(), counts.clone())
+    };
+    record_stamped(folder, of, &files.iter().map(stamped).collect::<Vec<_>>())
+}
+
+fn record_stamped(folder: &Folder, of: &RecordedWriter, files: &[StampedFile]) -> Vec<PathBuf> {
+    let file = |(index, (numbers, counts)): (usize, &StampedFile)| {
         let path = folder.0.join(format!("run_{index}.mcap"));
         let mut files = RecordingFiles::create(options(path.clone(), Compression::None, None)).expect("created");
         let number = files.add_writer(of.clone());
-        for sequence in *numbers {
-            let (sequence, data) = (*sequence as u32, &[7; 100]);
-            let message = RecordedMessage { sequence, log_time_ns: 5, publish_time_ns: 5, data };
+        for (sequence, publish_time_ns) in numbers.iter().copied() {
+            let (sequence, data) = (sequence as u32, &[7; 100]);
+            let message = RecordedMessage { sequence, log_time_ns: 5, publish_time_ns, data };
             files.write(number, &message).expect("written");
         }
         files.finish(counts).expect("finished");
@@ -109,6 +119,22 @@ fn samples_that_later_files_repeat_count_once() {
     let folder = Folder::new("not-repeated");
     let files = record(&folder, &writer("rt/one", "g1"), &parts[..2]);
     assert!(!verify(&files).is_whole(), "nobody repeats what a volatile writer wrote");
+}
+
+#[test]
+fn a_writer_that_begins_anew_under_its_guid_is_no_fault() {
+    let folder = Folder::new("anew");
+    let first = vec![(1, 1), (2, 2), (3, 3), (1, 4), (2, 5)];
+    // What it has kept in both lives is repeated.
+    let second = vec![(2, 5), (3, 3), (3, 6)];
+    let files = [(first, counts(1, 3, 5, 0)), (second, counts(1, 3, 6, 0))];
+    let found = verify(&record_stamped(&folder, &durable(), &files));
+    check_whole(&found);
+    let one = &found.writers[NAME];
+    assert_eq!((one.found, one.repeated, one.unordered, one.begun_anew, (one.first, one.last)), (6, 2, 0, 1, (1, 3)));
+    let folder = Folder::new("anew-lacking");
+    let files = [(vec![(1, 1), (2, 2), (1, 4)], counts(1, 2, 4, 0))];
+    check_fault(&verify(&record_stamped(&folder, &durable(), &files)), "4 samples were recorded since the beginning");
 }
 
 #[test]

@@ -14,7 +14,9 @@ use thalweg_rtps::history::{ChangeKind, ReadFilter};
 use thalweg_rtps::outbox::Outbox;
 use thalweg_rtps::participant::{KeySource, Participant, ParticipantConfig, ReaderConfig, WriterConfig};
 use thalweg_rtps::payload::Payload;
-use thalweg_rtps::qos::{Durability, History, ReaderQos, Reliability, ResourceLimits, WriterQos};
+use thalweg_rtps::qos::{
+    Durability, History, Liveliness, LivelinessKind, ReaderQos, Reliability, ResourceLimits, WriterQos,
+};
 use thalweg_rtps::reader::Reader;
 use thalweg_rtps::shared::Shared;
 use thalweg_rtps::time::{Instant, Timestamp};
@@ -54,6 +56,8 @@ struct World {
     writers: Vec<Shared<Writer>>,
     readers: Vec<Shared<Reader>>,
     outbox: Outbox,
+    /// How many times the peer has announced a writer.
+    announcements: i64,
 }
 
 fn address(last: u8, port: u16) -> SocketAddr {
@@ -81,6 +85,7 @@ impl World {
             writers: Vec::new(),
             readers: Vec::new(),
             outbox: Outbox::new(),
+            announcements: 2,
         };
         for (keyed, durability, history) in [
             (Keyed::No, Durability::Volatile, History::KeepAll),
@@ -148,6 +153,22 @@ impl World {
             self.tell(EntityId::SUBSCRIPTIONS_WRITER, number as i64, &payload);
         }
         assert!(self.readers.iter().all(|reader| reader.lock().matched_writers().len() == 2));
+    }
+
+    /// The peer announces another LIVELINESS of a writer: any lease, since nobody keeps it from that.
+    fn announce_lease(&mut self, which: usize, argument: u8) {
+        let keyed = if which == 0 { Keyed::No } else { Keyed::Yes };
+        let guid = Guid::new(PEER, EntityId::user_writer(which as u32 + 1, keyed));
+        let Some(known) = self.participant.publications().find(|known| known.data.guid == guid) else { return };
+        let mut data = PublicationData::clone(&known.data);
+        let kinds = [LivelinessKind::Automatic, LivelinessKind::ManualByParticipant, LivelinessKind::ManualByTopic];
+        let leases = [Duration::ZERO, Duration::from_nanos(1), Duration::from_millis(10), Duration::from_secs(1)];
+        let (kind, lease) = (kinds[usize::from(argument >> 3) % 3], leases[usize::from(argument >> 1) % 4]);
+        Arc::make_mut(&mut data.qos).liveliness = Liveliness { kind, lease };
+        self.announcements += 1;
+        let mut payload = Vec::new();
+        data.encode(&mut payload);
+        self.tell(EntityId::PUBLICATIONS_WRITER, self.announcements, &payload);
     }
 
     /// Answers what the participant has asked the peer's readers of discovery.
@@ -353,6 +374,7 @@ fuzz_target!(|script: &[u8]| {
                 let kind = if which == 1 && argument & 2 != 0 { ChangeKind::Dispose } else { ChangeKind::Write };
                 world.write(which, kind, argument >> 4, usize::from(*argument));
             }
+            _ if step & 0x80 != 0 => world.announce_lease(which, *argument),
             _ => world.write(0, ChangeKind::Write, 0, usize::from(*argument) * 100),
         }
     }

@@ -12,7 +12,8 @@ use crate::reader::Reader;
 use crate::shared::Shared;
 use crate::time::Timestamp;
 use crate::types::{EntityId, Guid, KeyHash, Keyed, SequenceNumber};
-use crate::wire::parameters::inline_qos;
+use crate::wire::parameters::{ParameterWriter, inline_qos};
+use crate::wire::pid;
 use crate::wire::write::{self, DataBatchHead, DataHead, DataKind};
 
 /// Node 1 reads; the test writes in the name of node 0's writer.
@@ -176,6 +177,24 @@ fn a_key_hash_alone_ends_an_instance_and_no_key_at_all_is_counted() {
     let seen: Vec<_> = feed.take().iter().map(|sample| (sample.info.sequence.0, sample.info.valid)).collect();
     assert_eq!(seen, [(1, true), (2, false), (5, true)]);
     assert_eq!(feed.net.nodes[1].participant.counters().keyless, 1);
+}
+
+#[test]
+fn keys_that_change_nothing_and_samples_for_others_are_passed_over() {
+    let mut feed = Feed::reliable(Keyed::Yes);
+    let (mut infos, mut alive, mut elsewhere) = (Vec::new(), Vec::new(), Vec::new());
+    inline_qos(Some(0), None, &mut alive);
+    let mut list = ParameterWriter::new(&mut elsewhere);
+    list.put(pid::DIRECTED_WRITE, |value| value.guid(Guid::UNKNOWN));
+    list.finish();
+    info(&mut infos, 0x0022, 1, None, &alive);
+    info(&mut infos, 0x0008, 1, None, &[]);
+    info(&mut infos, 0x000a, 1, None, &elsewhere);
+    feed.batch_of(1, 1, 3, &infos, b"xxz");
+    let seen: Vec<_> = feed.take().iter().map(|sample| (sample.info.sequence.0, sample.info.valid)).collect();
+    assert_eq!(seen, [(2, true)]);
+    feed.batch(2, 4, &[b"y"]);
+    assert_eq!(first_bytes(&feed.take()), b"y", "the numbers before it are used");
 }
 
 /// Bytes that samples of different datagrams keep alive together.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::entity_keys::EntityKeys;
 use super::graph::Ending;
 use super::lasting::StoredHistory;
-use super::services::BuiltinTopics;
+use super::services::{BuiltinTopics, TopicKind};
 use super::{Event, KeySource, Participant, ParticipantConfig, SampleFilter};
 use crate::discovery::challenge::{HALVES, Secret};
 use crate::discovery::endpoint_data::{ContentFilter, PublicationData, SubscriptionData};
@@ -124,7 +124,11 @@ impl Endpoints {
             writers.insert(writer, LocalWriter::new(state, qos, None));
             // Its counts go on from those of the answers to strangers, which have 0.
             let (guid, qos) = (Guid::new(prefix, reader), Arc::clone(&topic.reader_qos));
-            let state = Reader::new(guid, qos, reader.keyed(), builtin_budget.clone());
+            let mut state = Reader::new(guid, qos, reader.keyed(), builtin_budget.clone());
+            if matches!(topic.kind, TopicKind::Publications | TopicKind::Subscriptions) {
+                // Whoever else ends a participant's endpoint is not believed, and its owner's word must still be heard.
+                state.tell_every_end();
+            }
             let keys = topic.key_of().map_or(KeySource::Wire, KeySource::Function);
             let publications = Publications::All;
             readers.insert(reader, LocalReader { shared: Shared::new(state), keys, filter: None, publications });
@@ -183,8 +187,8 @@ impl Endpoints {
     }
 
     /// Explanations of the writers among `guids`.
-    pub(super) fn explain_writers(&self, topic: &str, guids: &[Guid]) -> Vec<WriterExplanation> {
-        let explained = guids.iter().filter_map(|guid| Some(self.writer(guid.entity)?.lock().explain()));
+    pub(super) fn explain_writers(&self, now: Instant, topic: &str, guids: &[Guid]) -> Vec<WriterExplanation> {
+        let explained = guids.iter().filter_map(|guid| Some(self.writer(guid.entity)?.lock().explain(now)));
         explained.map(|told| WriterExplanation { topic: topic.to_owned(), ..told }).collect()
     }
 

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use super::tests::*;
 use super::*;
-use crate::discovery::endpoint_data::PublicationData;
+use crate::discovery::endpoint_data::{PublicationData, SubscriptionData};
 use crate::discovery::participant_data::ParticipantData;
 use crate::payload::Payload;
 use crate::qos::History;
@@ -252,21 +252,22 @@ fn nobody_speaks_for_a_participant_from_an_address_that_is_not_its_own() {
     }
 }
 
-#[test]
-fn nobody_disposes_of_another_participants_endpoints() {
-    let mut attack = Attack::new();
-    let victim = attack.healthy.lock().guid();
+/// Node 2 says to node 1 that the endpoint with this GUID is deleted, by its own built-in writer `via`.
+fn forge_end(attack: &mut Attack, via: EntityId, victim: Guid) {
     let mut key = Vec::new();
-    PublicationData::encode_key(victim, &mut key);
+    match victim.entity.is_writer() {
+        true => PublicationData::encode_key(victim, &mut key),
+        false => SubscriptionData::encode_key(victim, &mut key),
+    }
     let mut inline_qos = Vec::new();
     parameters::inline_qos(Some(3), None, &mut inline_qos);
     let refused = attack.net.nodes[1].participant.counters().unusable_announcements;
-    let theirs = attack.net.nodes[2].participant.endpoints.writer(EntityId::PUBLICATIONS_WRITER).cloned();
+    let theirs = attack.net.nodes[2].participant.endpoints.writer(via).cloned();
     let next = theirs.map(|writer| writer.lock().last().next()).expect("a built-in writer");
     attack.send(|out| {
         let head = DataHead {
             reader: EntityId::UNKNOWN,
-            writer: EntityId::PUBLICATIONS_WRITER,
+            writer: via,
             sequence: next,
             inline_qos: &inline_qos,
             kind: DataKind::Key,
@@ -276,5 +277,36 @@ fn nobody_disposes_of_another_participants_endpoints() {
     });
     attack.net.run_for(SECOND);
     assert_eq!(attack.net.nodes[1].participant.counters().unusable_announcements, refused + 1);
+}
+
+#[test]
+fn nobody_disposes_of_another_participants_endpoints() {
+    let mut attack = Attack::new();
+    let victim = attack.healthy.lock().guid();
+    forge_end(&mut attack, EntityId::PUBLICATIONS_WRITER, victim);
     attack.check_healthy();
+    // The end that its owner tells counts as ever.
+    let now = attack.net.now;
+    attack.net.nodes[0].participant.delete_writer(now, victim.entity);
+    attack.net.run_for(SECOND);
+    assert!(attack.reader.lock().matched_writers().all(|writer| writer != victim));
+    assert!(attack.net.nodes[1].participant.publications().all(|known| known.data.guid != victim));
+}
+
+#[test]
+fn nobody_keeps_another_participants_reader_from_leaving() {
+    let mut attack = Attack::new();
+    // Node 2 has announced a reader, so that what it says next of readers is its next word.
+    attack.net.reader(2, reliable_reader(History::KeepAll), Keyed::No);
+    let reader = attack.net.reader(0, reliable_reader(History::KeepAll), Keyed::No);
+    let writer = attack.net.writer(1, reliable_writer(History::KeepAll), Keyed::No);
+    attack.net.run_for(SECOND);
+    let victim = reader.lock().guid();
+    forge_end(&mut attack, EntityId::SUBSCRIPTIONS_WRITER, victim);
+    assert!(writer.lock().matched_readers().any(|reader| reader == victim), "it is as it was");
+    let now = attack.net.now;
+    attack.net.nodes[0].participant.delete_reader(now, victim.entity);
+    attack.net.run_for(SECOND);
+    assert!(writer.lock().matched_readers().all(|reader| reader != victim));
+    assert!(attack.net.nodes[1].participant.subscriptions().all(|known| known.data.guid != victim));
 }

@@ -1,21 +1,21 @@
 //! Neighbouring samples of one writer on their way from a datagram to its readers.
 
 mod arrivals;
+mod gathered;
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::beside::{Said, change_of, kind_of, related_of};
-use super::{KeyOf, KeySource, SampleFilter};
+use super::beside::{Said, change_of, directed_to, kind_of, related_of};
+use super::{KeyOf, KeySource};
 use crate::history::{ChangeKind, PayloadKind};
 use crate::payload::{Payload, PayloadPool};
-use crate::reader::{BatchRange, CoherentSets, GroupMark, Received};
+use crate::reader::{BatchRange, GroupMark, Received};
 use crate::time::{Instant, Timestamp};
 use crate::types::{EntityId, Guid, KeyHash, Keyed, SampleIdentity, SequenceNumber};
 use crate::wire::batch::{BatchSample, DataBatch};
 use crate::wire::parameters::ParameterList;
 use crate::wire::{Content, Data};
-use arrivals::Arrivals;
 
 /// Samples of one writer from neighbouring datagrams, gathered so that each reader is locked once for all of them, and small
 /// samples are copied out of the receive buffers side by side.
@@ -65,6 +65,8 @@ pub(super) struct Gathered {
     slabs: Vec<Payload>,
     /// The places of samples within the writer's publisher, where it tells them.
     marks: Vec<GroupMark>,
+    /// Samples that are for some readers only, with these in ascending order.
+    directed: Vec<(SequenceNumber, Arc<[Guid]>)>,
 }
 
 /// One entry, in the order of the datagram.
@@ -202,6 +204,7 @@ impl Inbound {
         gathered.pieces.clear();
         gathered.slabs.clear();
         gathered.marks.clear();
+        gathered.directed.clear();
         (self.gathered, self.readers) = (gathered, readers);
     }
 
@@ -212,8 +215,8 @@ impl Inbound {
             Content::Key(range) => (range.clone(), PayloadKind::Key),
             Content::None => (0..0, PayloadKind::Key),
         };
-        let (kind, hint) = change_of(data.inline_qos.as_ref(), content_kind);
         let inline_qos = data.inline_qos.as_ref();
+        let (kind, hint) = change_of(inline_qos, content_kind);
         let mut coherent_set = inline_qos.map(ParameterList::coherent_set).unwrap_or_default();
         let place = inline_qos.and_then(ParameterList::group_place);
         let has_nothing = data.content == Content::None && hint.is_none();
@@ -226,9 +229,26 @@ impl Inbound {
             // It says nothing, but its number is used.
             return self.gathered.pieces.push(Piece::Irrelevant { start: data.sequence, end: data.sequence.next() });
         }
-        let related = related_of(data.inline_qos.as_ref(), self.writer).map(Arc::new);
-        let head = Head::new(data.sequence, timestamp, kind, content_kind, hint);
+        if kind.is_none() && coherent_set == SequenceNumber::ZERO {
+            return self.push_no_change(data.sequence);
+        }
+        self.note_directed(data.sequence, directed_to(inline_qos));
+        let related = related_of(inline_qos, self.writer).map(Arc::new);
+        let head = Head::new(data.sequence, timestamp, kind.unwrap_or(ChangeKind::Dispose), content_kind, hint);
         self.push(Head { coherent_set, related, ..head }, range);
+    }
+
+    /// Appends what changes nothing: its number is used, and a coherent set ends in front of it, as in front of any sample
+    /// that is part of none.
+    fn push_no_change(&mut self, sequence: SequenceNumber) {
+        let head = Head::new(sequence, None, ChangeKind::Dispose, PayloadKind::Key, None);
+        self.push(Head { coherent_set: SequenceNumber::UNKNOWN, ..head }, 0..0);
+    }
+
+    fn note_directed(&mut self, sequence: SequenceNumber, readers: Option<Arc<[Guid]>>) {
+        if let Some(readers) = readers {
+            self.gathered.directed.push((sequence, readers));
+        }
     }
 
     /// Appends a DATA_BATCH.
@@ -253,15 +273,16 @@ impl Inbound {
     fn push_batch_sample(&mut self, batch: &DataBatch<'_>, sample: BatchSample<'_>, said_of_all: &Said) {
         let sequence = sample.sequence;
         let content_kind = if sample.key { PayloadKind::Key } else { PayloadKind::Data };
-        let Said { change, hint, related } = match &sample.inline_qos {
+        let Said { status, hint, related, directed_to } = match &sample.inline_qos {
             Some(list) => Said::of(Some(list), self.writer),
             None => said_of_all.clone(),
         };
-        let kind = kind_of(change, content_kind);
         let says_nothing = sample.key && sample.bytes.is_empty() && hint.is_none();
         if !sample.valid || says_nothing {
             return self.gathered.pieces.push(Piece::Irrelevant { start: sequence, end: sequence.next() });
         }
+        let Some(kind) = kind_of(status, content_kind) else { return self.push_no_change(sequence) };
+        self.note_directed(sequence, directed_to);
         let lacks_header = (!sample.key || !sample.bytes.is_empty()).then_some(batch.encapsulation);
         let head = Head::new(sequence, sample.timestamp, kind, content_kind, hint);
         self.push(Head { lacks_header, moves: lacks_header.is_some(), related, ..head }, sample.bytes);
@@ -371,41 +392,6 @@ impl Inbound {
             }
         }
         keyless
-    }
-}
-
-impl Gathered {
-    /// The samples as one reader gets them.
-    pub(super) fn arrivals(&self, instances: Instances) -> Arrivals<'_> {
-        self.arrivals_without(instances, &[], CoherentSets::Ignored)
-    }
-
-    /// As [`Gathered::arrivals`], but the samples with the numbers in `refused`, which ascend, are told to be irrelevant.
-    pub(super) fn arrivals_without<'a>(
-        &'a self,
-        instances: Instances,
-        refused: &'a [SequenceNumber],
-        sets: CoherentSets,
-    ) -> Arrivals<'a> {
-        Arrivals { pieces: self.pieces.iter(), slabs: &self.slabs, instances, refused, sets }
-    }
-
-    /// The places of samples within the writer's publisher.
-    pub(super) fn marks(&self) -> &[GroupMark] {
-        &self.marks
-    }
-
-    /// The numbers of the values that a filter refuses, in ascending order.
-    pub(super) fn refused_by(&self, filter: &SampleFilter) -> Vec<SequenceNumber> {
-        let samples = self.pieces.iter().filter_map(|piece| match piece {
-            Piece::Sample(head) if head.kind == ChangeKind::Write => Some(head),
-            _ => None,
-        });
-        let is_refused =
-            |head: &&Head| !filter(&self.slabs[head.slab as usize][head.start as usize..head.end as usize]);
-        let mut refused: Vec<_> = samples.filter(is_refused).map(|head| head.sequence).collect();
-        refused.sort_unstable();
-        refused
     }
 }
 

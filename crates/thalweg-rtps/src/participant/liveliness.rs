@@ -12,7 +12,7 @@ use super::{Event, Participant};
 use crate::assertion::ManualAssertion;
 use crate::history::{ChangeKind, TakenSample};
 use crate::payload::Payload;
-use crate::qos::{Liveliness as LivelinessQos, LivelinessKind};
+use crate::qos::{LEASE_MIN, Liveliness as LivelinessQos, LivelinessKind};
 use crate::time::{INFINITE, Instant};
 use crate::types::{EntityId, Guid, GuidPrefix, KeyHash};
 use crate::writer::NewChange;
@@ -195,7 +195,9 @@ impl Participant {
     /// A local reader is matched with a writer, which is alive now.
     pub(super) fn watch_liveliness(&mut self, now: Instant, writer: Guid) {
         let Some(known) = self.database.publications.get(writer) else { return };
-        let qos = known.data.qos.liveliness;
+        let announced = known.data.qos.liveliness;
+        // Others may announce any lease, even none: each look at a writer has to lie ahead.
+        let qos = LivelinessQos { lease: announced.lease.max(LEASE_MIN), ..announced };
         let is_near = writer.prefix == self.config.prefix || self.housemates.contain(writer.prefix);
         if qos.lease == INFINITE || qos.kind == LivelinessKind::Automatic && is_near {
             // This process lives, or nobody would ask.

@@ -7,9 +7,10 @@ use super::tests::*;
 use super::*;
 use crate::history::InstanceState;
 use crate::payload::Payload;
-use crate::qos::{History, Liveliness as LivelinessQos, LivelinessKind, ReaderQos, WriterQos};
+use crate::qos::{History, LEASE_MIN, Liveliness as LivelinessQos, LivelinessKind, ReaderQos, WriterQos};
 use crate::reader::Reader;
 use crate::shared::Shared;
+use crate::time::INFINITE;
 use crate::types::{EntityId, KeyHash, Keyed, SequenceNumber};
 use crate::wire::batch::HeartbeatBatch;
 use crate::wire::{Heartbeat, write};
@@ -144,6 +145,53 @@ fn writers_by_participant_are_alive_together() {
         assert_eq!(told(&net, 1), "--++--", "household: {shares}");
         assert_eq!([&first, &second].map(|writer| writer.lock().liveliness_lost()), [2, 2]);
     }
+}
+
+#[test]
+fn a_lease_that_is_too_short_to_be_kept_is_looked_at_now_and_then() {
+    for lease in [Duration::from_nanos(1), Duration::ZERO] {
+        let mut net = Net::new(2);
+        let (writer, _reader) = pair(&mut net, LivelinessKind::Automatic);
+        net.run_for(SECOND);
+        // As another vendor announces it.
+        let (guid, now) = (writer.lock().guid(), net.now);
+        let participant = &mut net.nodes[1].participant;
+        let known = participant.database.publications.get_mut(guid).expect("they have met");
+        Arc::make_mut(&mut Arc::make_mut(&mut known.data).qos).liveliness.lease = lease;
+        participant.match_publication(now, guid);
+        net.nodes[0].hangs = true;
+        net.now = now + LEASE_MIN;
+        net.nodes[1].participant.handle_timeout(net.now);
+        assert_eq!(net.nodes[1].participant.liveliness.next_due(), Some(net.now + LEASE_MIN), "{lease:?}");
+        net.exchange();
+        assert_eq!(told(&net, 1), "-", "{lease:?}");
+    }
+}
+
+/// It has no lease of its own to keep.
+#[test]
+fn a_writer_with_an_infinite_lease_keeps_the_others_of_its_participant_alive() {
+    let mut net = Net::new(2);
+    net.run_for(SECOND);
+    let endless = LivelinessQos { kind: LivelinessKind::ManualByParticipant, lease: INFINITE };
+    let first = net.writer(0, WriterQos { liveliness: endless, ..reliable_writer(History::KeepAll) }, Keyed::Yes);
+    let second = net.writer(0, offers(LivelinessKind::ManualByParticipant), Keyed::Yes);
+    let _reader = net.reader(1, ReaderQos { liveliness: endless, ..reliable_reader(History::KeepAll) }, Keyed::Yes);
+    let lost = || [&first, &second].map(|writer| writer.lock().liveliness_lost());
+    for _ in 0..20 {
+        net.write(0, &first, &[1; 5]);
+        net.run_for(LEASE / 3);
+    }
+    assert_eq!((told(&net, 1).as_str(), lost()), ("", [0, 0]), "a sample");
+    for _ in 0..20 {
+        let now = net.now;
+        assert!(first.lock().assert_liveliness(now), "it speaks for its participant");
+        net.nodes[0].participant.assert_liveliness(now);
+        net.run_for(LEASE / 3);
+    }
+    assert_eq!((told(&net, 1).as_str(), lost()), ("", [0, 0]), "an assertion");
+    net.run_for(LEASE * 3);
+    assert_eq!((told(&net, 1).as_str(), lost()), ("-", [0, 1]), "nothing");
 }
 
 #[test]

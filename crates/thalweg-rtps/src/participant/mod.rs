@@ -10,6 +10,8 @@ mod announce_tests;
 #[cfg(test)]
 mod batch_tests;
 mod beside;
+#[cfg(test)]
+mod beside_tests;
 mod builtin;
 mod company;
 #[cfg(test)]
@@ -23,6 +25,7 @@ mod explanation;
 mod flow_tests;
 #[cfg(test)]
 mod forgery_tests;
+mod fragments;
 mod graph;
 #[cfg(test)]
 mod graph_tests;
@@ -388,10 +391,10 @@ impl Participant {
         self.reports.explain(self.config.prefix)
     }
 
-    /// What this participant's own writers of a topic do, and why.
-    pub fn explain_writers(&self, topic: &str) -> Vec<WriterExplanation> {
+    /// What this participant's own writers of a topic do at `now`, and why.
+    pub fn explain_writers(&self, now: Instant, topic: &str) -> Vec<WriterExplanation> {
         let own = self.database.publications.of_topic_in(topic, self.config.prefix);
-        self.endpoints.explain_writers(topic, own)
+        self.endpoints.explain_writers(now, topic, own)
     }
 
     /// What this participant's own readers of a topic received and did not hand over.

@@ -2,18 +2,15 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use super::beside::{change_of, related_of};
 use super::inbound::{Answered, Instances};
 use super::origin::{LastOrigin, Origin};
 use super::{Event, KeySource, LostReason, Participant};
-use crate::history::{ChangeKind, PayloadKind};
 use crate::payload::Payload;
-use crate::reader::{Arrival, FragmentedSample, GroupMark, Reader, ReaderOutcome, Received, StatusNews};
+use crate::reader::{Reader, ReaderOutcome, StatusNews};
 use crate::time::{Instant, Timestamp};
 use crate::trace::{self, Mark};
 use crate::types::{EntityId, Guid, GuidPrefix, Keyed};
-use crate::wire::parameters::ParameterList;
-use crate::wire::{DataFrag, Heartbeat, Message, Submessage};
+use crate::wire::{Heartbeat, Message, Submessage};
 use crate::writer::{Writer, WriterOutcome};
 
 /// The interpreter's state within one message (RTPS 2.5 §8.3.4.1).
@@ -26,7 +23,7 @@ pub(super) struct Context {
     origin: Origin,
     /// Whether the submessages that follow are for this participant.
     addressed: bool,
-    timestamp: Option<Timestamp>,
+    pub timestamp: Option<Timestamp>,
 }
 
 impl Participant {
@@ -267,12 +264,12 @@ impl Participant {
         let by_driver = writer.entity.keyed() != Keyed::No && self.identify_inbound();
         let (gathered, readers) = self.inbound.give_out();
         trace::pass(|| Mark::Parsed);
-        if by_driver || self.endpoints.any_is_particular() {
+        if by_driver || self.endpoints.any_is_particular() || gathered.is_any_directed() {
             for entity in &readers {
                 let local = self.endpoints.local_reader(*entity);
                 let instances = local.map_or(Instances::Told, |local| Instances::for_reader(&local.keys));
                 let filter = local.and_then(|local| local.filter.as_ref());
-                let refused = filter.map_or_else(Vec::new, |filter| gathered.refused_by(filter));
+                let refused = gathered.refused_by(Guid::new(self.config.prefix, *entity), filter);
                 self.tell_readers(now, std::slice::from_ref(entity), addressed, |reader| {
                     let sets = reader.wants_coherent_sets();
                     if !gathered.marks().is_empty() {
@@ -339,7 +336,7 @@ impl Participant {
         self.inbound.concerned = readers;
     }
 
-    fn tell_readers(
+    pub(super) fn tell_readers(
         &mut self,
         now: Instant,
         readers: &[EntityId],
@@ -415,76 +412,5 @@ impl Participant {
                 self.reports.tell(Event::DataAvailable { reader: entity });
             }
         }
-    }
-
-    fn handle_data_frag(&mut self, context: &Context, datagram: &Payload, fragments: &DataFrag<'_>) {
-        let now = context.now;
-        let writer = Guid::new(context.source, fragments.writer);
-        let content_kind = if fragments.key { PayloadKind::Key } else { PayloadKind::Data };
-        let (kind, hint) = change_of(fragments.inline_qos.as_ref(), content_kind);
-        let head = FragmentedSample {
-            timestamp: context.timestamp,
-            kind,
-            instance: hint.unwrap_or_default(),
-            content_kind,
-            coherent_set: fragments.inline_qos.as_ref().map(ParameterList::coherent_set).unwrap_or_default(),
-            related: related_of(fragments.inline_qos.as_ref(), writer),
-        };
-        let place = fragments.inline_qos.as_ref().and_then(ParameterList::group_place);
-        let mark = place.map(|place| GroupMark { sequence: fragments.sequence, place, is_empty_part: false });
-        let bytes = &datagram[fragments.bytes.clone()];
-        trace::pass(|| Mark::Parsed);
-        self.note_asserted(now, writer);
-        let mut readers = std::mem::take(&mut self.inbound.concerned);
-        self.find_readers(writer, &mut readers);
-        for &entity in &readers {
-            if fragments.reader != EntityId::UNKNOWN && fragments.reader != entity {
-                continue;
-            }
-            let Some(shared) = self.endpoints.reader(entity) else { continue };
-            let (complete, outcome, news, armed) = {
-                let mut reader = shared.lock();
-                reader.note_group_marks(writer, mark.as_slice());
-                let (complete, outcome) = reader.handle_data_frag(now, writer, fragments, bytes, head);
-                (complete, outcome, reader.take_news(), reader.newly_armed())
-            };
-            self.note_status_news(entity, news);
-            self.note_reader_outcome(now, entity, outcome, armed);
-            if let Some(sample) = complete {
-                self.deliver_assembled(now, writer, entity, sample, hint.is_some());
-            }
-        }
-        self.inbound.concerned = readers;
-    }
-
-    /// Hands a large sample to the reader that assembled it.
-    fn deliver_assembled(&mut self, now: Instant, writer: Guid, reader: EntityId, mut sample: Received, hinted: bool) {
-        let local = self.endpoints.local_reader(reader);
-        let filter = local.and_then(|local| local.filter.as_ref());
-        let is_refused = filter.is_some_and(|filter| sample.kind == ChangeKind::Write && !filter(&sample.content));
-        let keys = local.map_or(&KeySource::Wire, |local| &local.keys);
-        let computed = match keys {
-            KeySource::Function(key_of) => key_of(&sample.content, sample.content_kind),
-            KeySource::Wire | KeySource::Driver => None,
-        };
-        let arrival = match computed {
-            _ if is_refused => Arrival::Unwanted(sample.sequence),
-            _ if writer.entity.keyed() == Keyed::No => Arrival::Sample(sample),
-            None if matches!(keys, KeySource::Driver) => {
-                Arrival::AwaitsKey { hint: hinted.then_some(sample.instance), sample }
-            }
-            None if !hinted => {
-                self.reports.counters.keyless += 1;
-                Arrival::Unidentified(sample.sequence)
-            }
-            computed => {
-                sample.instance = computed.unwrap_or(sample.instance);
-                Arrival::Sample(sample)
-            }
-        };
-        let mut arrival = Some(arrival);
-        self.tell_readers(now, &[reader], reader, |reader| {
-            reader.handle_arrivals(now, writer, arrival.take().into_iter())
-        });
     }
 }

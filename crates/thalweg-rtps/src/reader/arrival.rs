@@ -89,7 +89,8 @@ pub enum Arrival {
     },
     /// A sample whose instance nothing tells: neither its bytes nor a key hash beside them.
     Unidentified(SequenceNumber),
-    /// A sample that is here and is not handed over: a filter refuses it, or it only ends a set.
+    /// A sample that is here and is not handed over: a filter refuses it, it is directed to other readers, or it changes
+    /// nothing but that a set ends.
     Unwanted(SequenceNumber),
     /// Numbers that are used up without a sample: all from `start` to below `end`.
     Irrelevant {

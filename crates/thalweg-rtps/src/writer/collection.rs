@@ -60,6 +60,8 @@ const STREAK_MAX: u32 = 64;
 const SEND_NANOS: u64 = 4_000;
 /// A send call lasts at least and at most so long for the purpose of comparing; beyond, the thread was interrupted.
 const SEND_NANOS_RANGE: std::ops::RangeInclusive<u64> = 1_000..=20_000;
+/// Intervals between writes that a writer may pause for while it still writes at its rate.
+const PAUSE_INTERVALS: u32 = 8;
 
 impl Collection {
     pub(super) fn new(method: &Method) -> Collection {
@@ -211,6 +213,25 @@ impl Collection {
         (self.pace.interval_nanos > 0).then(|| Duration::from_nanos(self.pace.interval_nanos))
     }
 
+    /// As [`Collection::write_interval`] for people who ask at `now`: of a writer that has paused for more than eight of these intervals,
+    /// the time since its last write.
+    pub(super) fn write_interval_at(&self, now: Instant) -> Option<Duration> {
+        let (interval, pause) = (self.write_interval()?, self.pause(now));
+        Some(if pause > interval * PAUSE_INTERVALS { pause } else { interval })
+    }
+
+    /// As [`Collection::collects`] for one that would be written at `now`: a stream does not outlast a long pause.
+    pub(super) fn collects_at(&self, now: Instant) -> bool {
+        let is_over =
+            self.mode == Mode::Adaptive && !self.suspended && !self.blocked && self.pause(now) >= AUTO_FLUSH_DELAY;
+        self.collects() && !is_over
+    }
+
+    /// Time since the last write; zero before the first.
+    fn pause(&self, now: Instant) -> Duration {
+        self.pace.written.map_or(Duration::ZERO, |written| now.since(written))
+    }
+
     /// Bytes of a sample, smoothed over the last eight.
     pub(super) fn sample_bytes(&self) -> usize {
         self.pace.sample_bytes
@@ -271,6 +292,21 @@ mod tests {
             write(&mut collection, at(now))
         });
         assert!((3..12).contains(&steps.count()), "a slower pace does, soon");
+    }
+
+    #[test]
+    fn a_writer_that_has_stopped_is_not_said_to_write_as_it_did() {
+        let mut collection = Collection::new(&Method::Auto);
+        assert_eq!(collection.write_interval_at(at(0)), None);
+        (0..=2).for_each(|millis| _ = write(&mut collection, at(millis * 1_000_000)));
+        let interval = |millis: u64| collection.write_interval_at(at(millis * 1_000_000));
+        let millis = |millis: u64| Some(Duration::from_millis(millis));
+        assert_eq!([2, 10, 11, 10_002].map(interval), [millis(1), millis(1), millis(9), millis(10_000)]);
+        let mut stream = Collection::new(&Method::Auto);
+        (0..20).for_each(|number| _ = write(&mut stream, at(number * 200)));
+        assert!(stream.collects_at(at(4_000)) && !stream.collects_at(at(10_000_000)));
+        stream.mark_blocked();
+        assert!(stream.collects_at(at(10_000_000)), "readers or tokens hold samples back");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::*;
 use crate::assertion::ManualAssertion;
 use crate::history::StoredChange;
 use crate::qos::{History, Liveliness, LivelinessKind, Method, ReaderQos, Transmission};
-use crate::time::EpochOffset;
+use crate::time::{EpochOffset, INFINITE};
 use crate::types::{EntityId, GuidPrefix, Keyed};
 use crate::wire::{Message, Submessage};
 
@@ -223,6 +223,20 @@ fn a_sign_that_the_participant_awaits_wakes_it_and_others_do_not() {
     assert!(!writer.handle_timeout(awaited_at + MILLI).liveliness_lost);
     assert_eq!(writer.poll_timeout(), Some(awaited_at + MILLI + SPAN), "only the lease is left");
     assert!(writer.handle_timeout(awaited_at + MILLI + SPAN).liveliness_lost);
+}
+
+#[test]
+fn a_lease_that_does_not_end_asserts_and_is_never_lost() {
+    let lease = Liveliness { kind: LivelinessKind::ManualByParticipant, lease: INFINITE };
+    let mut writer = writer_with(|qos| qos.liveliness = lease);
+    let signs = ManualAssertion::default();
+    signs.await_from(Instant::NEVER);
+    writer.begin_promises(START, &signs);
+    write(&mut writer, START + SPAN, 1);
+    assert_eq!((signs.last(), writer.poll_timeout()), (START + SPAN, None));
+    assert!(!writer.handle_timeout(START + SPAN * 100_000).liveliness_lost);
+    assert!(writer.assert_liveliness(START + SPAN * 100_000), "its participant tells the others");
+    assert_eq!((signs.last(), writer.liveliness_lost()), (START + SPAN * 100_000, 0));
 }
 
 /// Readers hear nothing of what is not sent to them: the liveliness of a writer that goes on writing ended for them.

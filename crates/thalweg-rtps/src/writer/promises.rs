@@ -54,7 +54,12 @@ const ENDS_SPARE: usize = 64;
 
 impl Promises {
     pub(super) fn new(qos: &WriterQos) -> Option<Box<Promises>> {
-        let is_manual = qos.liveliness.kind != LivelinessKind::Automatic && qos.liveliness.lease != INFINITE;
+        let is_manual = match qos.liveliness.kind {
+            LivelinessKind::Automatic => false,
+            // Also with a lease that does not end: it asserts the others of its participant (RTPS 2.5 §8.7.2.2).
+            LivelinessKind::ManualByParticipant => true,
+            LivelinessKind::ManualByTopic => qos.liveliness.lease != INFINITE,
+        };
         let promises = Promises {
             lifetimes: Lifetimes::new(qos.timing.lifespan),
             deadlines: Deadlines::new(qos.timing.deadline),

@@ -14,6 +14,7 @@ use thalweg_rtps::participant::{
 use thalweg_rtps::reader::ReaderExplanation;
 use thalweg_rtps::types::{EntityId, Guid, GuidPrefix};
 use thalweg_rtps::writer::WriterExplanation;
+use thalweg_transport::clock;
 
 use super::TopicExplanation;
 use super::wire::{TopicAnswer, TopicQuestion};
@@ -162,7 +163,7 @@ pub(super) fn read_question(payload: &[u8]) -> Result<(u32, String), ServiceRefu
 
 /// The endpoints of a participant on a topic.
 pub(super) fn own_endpoints(participant: &Participant, topic: &str) -> TopicExplanation {
-    let mut writers = participant.explain_writers(topic);
+    let mut writers = participant.explain_writers(clock::now(), topic);
     let mut readers = participant.explain_readers(topic);
     writers.truncate(ANSWERS_MAX);
     readers.truncate(ANSWERS_MAX);

@@ -366,7 +366,7 @@ impl<T> DataWriter<T> {
 
     /// The transmission method and destinations of its samples now, with the reasons; `thalweg why` prints the same.
     pub fn explain(&self) -> WriterExplanation {
-        let mut told = self.cell.writer.lock().explain();
+        let mut told = self.cell.writer.lock().explain(clock::now());
         told.topic.clone_from(&self.cell.topic.name);
         told
     }

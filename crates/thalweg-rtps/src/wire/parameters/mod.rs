@@ -79,9 +79,20 @@ impl<'a> ParameterList<'a> {
     /// Flags [`STATUS_DISPOSED`] and [`STATUS_UNREGISTERED`]; 0 when the list has no valid status info. Big endian in every
     /// list (RTPS 2.5 §9.6.4.9).
     pub fn status_info(&self) -> u32 {
-        self.find(pid::STATUS_INFO)
-            .and_then(|parameter| parameter.value.first_chunk().copied())
-            .map_or(0, u32::from_be_bytes)
+        self.find_status_info().unwrap_or(0)
+    }
+
+    /// As [`ParameterList::status_info`], but `None` when the list has no valid one.
+    pub(crate) fn find_status_info(&self) -> Option<u32> {
+        self.find(pid::STATUS_INFO)?.value.first_chunk().copied().map(u32::from_be_bytes)
+    }
+
+    /// The readers that a sample is for (RTPS 2.5 §8.7.7), in ascending order; none where it is for all.
+    pub(crate) fn directed_to(&self) -> Vec<Guid> {
+        let parameters = self.iter().map_while(Result::ok).filter(|parameter| parameter.id == pid::DIRECTED_WRITE);
+        let mut readers: Vec<Guid> = parameters.flat_map(|parameter| guids_in(&parameter)).collect();
+        readers.sort_unstable();
+        readers
     }
 
     /// The coherent set that a sample is part of: the number of its first sample, [`SequenceNumber::UNKNOWN`] at its end (RTPS 2.5
@@ -142,6 +153,13 @@ impl<'a> Parameter<'a> {
     pub fn reader(&self) -> ParameterReader<'a> {
         ParameterReader { cursor: Cursor::new(self.value, self.offset, self.endianness) }
     }
+}
+
+/// The GUIDs in a parameter: editions and vendors have one for each of them, or a sequence of all in one.
+fn guids_in<'a>(parameter: &Parameter<'a>) -> impl Iterator<Item = Guid> + use<'a> {
+    let mut value = parameter.reader();
+    let count = if value.remaining() == GUID_LEN { 1 } else { value.u32().unwrap_or(0) };
+    (0..count).map_while(move |_| value.guid().ok())
 }
 
 /// Iterator over the parameters of a [`ParameterList`].
@@ -305,5 +323,7 @@ impl<'a> ParameterReader<'a> {
     }
 }
 
+/// Bytes of a GUID.
+const GUID_LEN: usize = 16;
 /// Bytes of the encapsulation header of a payload.
 const ENCAPSULATION_LEN: usize = 4;

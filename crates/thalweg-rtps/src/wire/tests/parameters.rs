@@ -161,6 +161,26 @@ fn status_and_key_are_found_in_both_byte_orders_and_nothing_else_is_written() {
     let short = bytes_of("0071 0000 0070 0004 09090909 0001 0000");
     let list = ParameterList::new(&short, Endianness::Big);
     assert_eq!((list.status_info(), list.key_hash()), (0, None));
+    assert_eq!(list.find_status_info(), None, "it is too short");
+    let alive = bytes_of("0071 0004 00000000 0001 0000");
+    assert_eq!(ParameterList::new(&alive, Endianness::Big).find_status_info(), Some(0));
+}
+
+#[test]
+fn the_readers_of_a_directed_sample_are_read_one_by_one_and_as_a_sequence() {
+    let (one, other) = ("01010101 01010101 01010101 00000107", "02020202 02020202 02020202 00000207");
+    let guid = |hex: &str| Guid::from_bytes(bytes_of(hex).try_into().expect("16 bytes"));
+    let read = |hex: &str, endianness| {
+        let bytes = bytes_of(hex);
+        ParameterList::new(&bytes, endianness).directed_to()
+    };
+    let both = [guid(one), guid(other)];
+    assert_eq!(read(&format!("0057 0010 {other} 0057 0010 {one} 0001 0000"), Endianness::Big), both);
+    assert_eq!(read(&format!("0057 0024 00000002 {other} {one} 0001 0000"), Endianness::Big), both);
+    assert_eq!(read(&format!("5700 2400 02000000 {one} {other} 0100 0000"), Endianness::Little), both);
+    let too_many = format!("5700 1400 ffffffff {one} 0100 0000");
+    assert_eq!(read(&too_many, Endianness::Little), [guid(one)], "as many as there are");
+    assert!(read("5700 0400 00000000 5700 0000 0100 0000", Endianness::Little).is_empty());
 }
 
 #[test]

@@ -7,6 +7,7 @@ use super::Writer;
 use super::route::RouteExplanation;
 use super::transmit::Form;
 use crate::qos::Method;
+use crate::time::Instant;
 use crate::types::Guid;
 
 /// What a writer does at the moment and why.
@@ -21,7 +22,7 @@ pub struct WriterExplanation {
     pub method: String,
     /// The method in use now, such as `immediate`.
     pub method_now: String,
-    /// Average time between two writes; `None` before the second.
+    /// Average time between two writes, or the time since the last one after a pause of more than eight of these; `None` before the second.
     pub write_interval: Option<Duration>,
     /// Bytes of a typical serialized sample; 0 before the first.
     pub sample_bytes: usize,
@@ -69,16 +70,16 @@ impl fmt::Display for WriterExplanation {
 }
 
 impl Writer {
-    /// What this writer does at the moment and why. `topic` is left empty: the writer does not know it.
-    pub fn explain(&self) -> WriterExplanation {
-        let (method_now, reasons) = self.explain_method();
+    /// What this writer does at `now` and why. `topic` is left empty: the writer does not know it.
+    pub fn explain(&self, now: Instant) -> WriterExplanation {
+        let (method_now, reasons) = self.explain_method(now);
         let sent = self.counters;
         WriterExplanation {
             guid: self.guid,
             topic: String::new(),
             method: self.collection.method().to_string(),
             method_now: method_now.to_owned(),
-            write_interval: self.collection.write_interval(),
+            write_interval: self.collection.write_interval_at(now),
             sample_bytes: self.collection.sample_bytes(),
             samples_per_datagram: sent.transmitted as f64 / sent.datagrams.max(1) as f64,
             datagram_bytes: self.route.datagram_bytes(),
@@ -94,8 +95,8 @@ impl Writer {
         }
     }
 
-    /// The method in use now, and why, a sentence each.
-    fn explain_method(&self) -> (&'static str, Vec<String>) {
+    /// The method in use at `at`, and why, a sentence each.
+    fn explain_method(&self, at: Instant) -> (&'static str, Vec<String>) {
         let (batched, plain) = [Form::Batch, Form::Plain].map(|form| self.route.destinations_in(form).len()).into();
         let shared = match (batched, plain) {
             (1.., 0) => "batch",
@@ -108,8 +109,8 @@ impl Writer {
             Method::Asynchronous { .. } => "asynchronous",
             Method::Coalesce(_) | Method::Batch(_) => shared,
             Method::Auto => {
-                let (interval, send) = (self.collection.write_interval(), self.collection.send_time());
-                let collects = self.collection.collects();
+                let (interval, send) = (self.collection.write_interval_at(at), self.collection.send_time());
+                let collects = self.collection.collects_at(at);
                 let than = if collects { "faster" } else { "no faster" };
                 let interval =
                     interval.map_or("no two samples were".to_owned(), |time| format!("samples are, every {time:?},"));

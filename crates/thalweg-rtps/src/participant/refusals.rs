@@ -1,6 +1,7 @@
 //! Pairs that do not match, of which the application was told.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::types::FORCED;
 use crate::qos::{MatchResult, PolicyId};
@@ -9,7 +10,23 @@ use crate::types::{EntityId, Guid, GuidPrefix};
 /// Pairs of another endpoint and a local one that do not match, with the reason that was told: what has nothing to do with it counts no pair
 /// again (DDS 1.4 §2.2.4.1).
 #[derive(Debug, Default)]
-pub(super) struct Refusals(BTreeMap<(Guid, EntityId), MatchResult>);
+pub(super) struct Refusals(BTreeMap<(Guid, EntityId), Reason>);
+
+/// What is kept of a reason: as much of each, since a peer announces what its text tells, and makes many pairs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Reason {
+    /// That of the text.
+    hash: u64,
+    is_for_types: bool,
+}
+
+impl Reason {
+    fn of(result: &MatchResult) -> Reason {
+        let mut hasher = DefaultHasher::new();
+        result.to_string().hash(&mut hasher);
+        Reason { hash: hasher.finish(), is_for_types: is_for_types(result) }
+    }
+}
 
 /// Pairs that are remembered, chosen by us: beyond them a pair may be told again.
 const REFUSALS_MAX: usize = 16_384;
@@ -17,12 +34,12 @@ const REFUSALS_MAX: usize = 16_384;
 impl Refusals {
     /// Remembers why a pair does not match; whether that is to be told.
     pub(super) fn note(&mut self, (local, other): (EntityId, Guid), result: &MatchResult) -> bool {
-        let key = (other, local);
-        if self.0.get(&key) == Some(result) {
+        let (key, reason) = ((other, local), Reason::of(result));
+        if self.0.get(&key) == Some(&reason) {
             return false;
         }
         if self.0.len() < REFUSALS_MAX || self.0.contains_key(&key) {
-            self.0.insert(key, result.clone());
+            self.0.insert(key, reason);
         }
         true
     }
@@ -30,7 +47,7 @@ impl Refusals {
     /// The pairs that do not match because their types could not be validated, each as a local endpoint and the other one. Types that were
     /// compared stay as they are.
     pub(super) fn for_types(&self) -> impl Iterator<Item = (EntityId, Guid)> {
-        let refused = self.0.iter().filter(|(_, result)| is_for_types(result));
+        let refused = self.0.iter().filter(|(_, reason)| reason.is_for_types);
         refused.map(|((other, local), _)| (*local, *other))
     }
 
@@ -61,6 +78,7 @@ fn is_for_types(result: &MatchResult) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::qos::Mismatch;
     use crate::types::Keyed;
 
     #[test]
@@ -82,5 +100,24 @@ mod tests {
             assert!(tells(&mut refusals, reader(there, key), &keys));
         }
         assert_eq!(refusals.0.len(), REFUSALS_MAX);
+    }
+
+    #[test]
+    fn as_much_is_kept_of_a_long_reason_as_of_a_short_one() {
+        assert_eq!(size_of::<Reason>(), 16, "nothing of it is on the heap");
+        let reader = |key| Guid::new(GuidPrefix([2; 12]), EntityId::user_reader(key, Keyed::No));
+        let long = |requested: &str| {
+            let (offered, requested) = ("x".repeat(1 << 16), requested.to_owned());
+            let mismatch = Mismatch { policy: PolicyId::TYPE_CONSISTENCY, offered, requested, rule: "" };
+            MatchResult::Incompatible(vec![mismatch])
+        };
+        let (forced, compared) = (long(FORCED), long("another type"));
+        let local = EntityId::user_writer(1, Keyed::No);
+        let mut refusals = Refusals::default();
+        assert!(refusals.note((local, reader(1)), &forced) && refusals.note((local, reader(2)), &compared));
+        assert!(!refusals.note((local, reader(1)), &forced) && !refusals.note((local, reader(2)), &compared));
+        assert_eq!(refusals.for_types().collect::<Vec<_>>(), [(local, reader(1))]);
+        assert!(refusals.note((local, reader(1)), &compared), "the reason is another one");
+        assert_eq!(refusals.for_types().next(), None);
     }
 }

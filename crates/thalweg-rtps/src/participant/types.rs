@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::Participant;
 use crate::discovery::endpoint_data::{PublicationData, SubscriptionData, match_endpoints};
-use crate::qos::{MatchResult, Mismatch, PolicyId};
+use crate::qos::{MatchResult, Mismatch, PolicyId, told_name};
 use crate::time::Instant;
 use crate::types::{EntityId, Guid};
 
@@ -49,7 +49,7 @@ fn validated(result: MatchResult, writer: &PublicationData, reader: &Subscriptio
     if result != MatchResult::Match || !reader.qos.type_consistency.forces_validation {
         return result;
     }
-    let offered = format!("{:?}, but its type cannot be validated: {why}", writer.type_name);
+    let offered = format!("{:?}, but its type cannot be validated: {why}", told_name(&writer.type_name));
     let (policy, requested) = (PolicyId::TYPE_CONSISTENCY, FORCED.to_owned());
     let rule =
         "a reader that forces type validation matches where both types can be compared (DDS-XTypes 1.3 §7.6.3.7)";
@@ -74,8 +74,8 @@ impl Participant {
             TypeVerdict::ByName(why) => Some(validated(result, writer, reader, &why)),
             TypeVerdict::Unknown => None,
             TypeVerdict::Different(why) => {
-                let requested = format!("{:?}, which has a difference: {why}", reader.type_name);
-                let (policy, offered) = (PolicyId::TYPE_CONSISTENCY, format!("{:?}", writer.type_name));
+                let requested = format!("{:?}, which has a difference: {why}", told_name(&reader.type_name));
+                let (policy, offered) = (PolicyId::TYPE_CONSISTENCY, format!("{:?}", told_name(&writer.type_name)));
                 let rule = "the writer's type must be assignable to the reader's (DDS-XTypes 1.3 §7.2.4)";
                 Some(MatchResult::Incompatible(vec![Mismatch { policy, offered, requested, rule }]))
             }
@@ -105,5 +105,28 @@ impl Participant {
     /// discovery remembers.
     pub(super) fn note_undecided(&mut self, local: EntityId, remote: Guid) {
         self.undecided.insert((local, remote));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::qos::{ReaderQos, TypeConsistency, WriterQos};
+    use crate::types::{GuidPrefix, Keyed};
+
+    #[test]
+    fn of_a_long_name_of_a_type_that_cannot_be_validated_the_beginning_is_told() {
+        let type_consistency = TypeConsistency { forces_validation: true, ..TypeConsistency::default() };
+        let qos = ReaderQos { type_consistency, ..ReaderQos::default() };
+        let name = "x".repeat(60_000);
+        let guid = |entity| Guid::new(GuidPrefix([1; 12]), entity);
+        let information: Arc<[u8]> = Arc::from([0; 4]);
+        let writer = PublicationData::new(guid(EntityId::user_writer(1, Keyed::No)), "T", &name, WriterQos::default())
+            .with_type_information(Some(information));
+        let reader = SubscriptionData::new(guid(EntityId::user_reader(1, Keyed::No)), "T", &name, qos);
+        let result = match_by_name(&writer, &reader, "nobody knows it");
+        let MatchResult::Incompatible(mismatches) = &result else { panic!("{result}") };
+        let expected = format!("\"{}…\", but its type cannot be validated: nobody knows it", "x".repeat(256));
+        assert_eq!(mismatches[0].offered, expected);
     }
 }

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use super::policy::{Period, listed};
+use super::policy::{Listed, Period};
 use super::transmission::{FLUSH_DELAY_MAX, HEARTBEAT_PERIOD_RANGE};
 use super::{
     AttachedData, DurabilityService, History, Liveliness, Method, PolicyId, Presentation, READER_PATIENCE_MIN,
@@ -85,7 +85,7 @@ impl WriterQos {
         }
         if self.data_representation.len() > 1 {
             let reason = "a writer uses one representation; name only that one";
-            return Err(inconsistent(PolicyId::DATA_REPRESENTATION, listed(&self.data_representation), reason));
+            return Err(inconsistent(PolicyId::DATA_REPRESENTATION, Listed(&self.data_representation), reason));
         }
         check_representations(&self.data_representation)?;
         check_presentation(self.presentation, self.reliability)?;

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::policy::{Period, listed};
-use super::{PolicyId, ReaderQos, WriterQos, partitions_match};
+use super::policy::{LISTED_MAX, Listed, Period, tell_left_out};
+use super::{PolicyId, ReaderQos, Representation, WriterQos, partitions_match};
 use crate::types::Keyed;
 
 /// The writer's side of a match.
@@ -45,7 +45,7 @@ pub enum MatchResult {
     Match,
     /// They have nothing to do with each other.
     DifferentTopic,
-    /// Same topic, but the types' names differ.
+    /// Same topic, but the types' names differ. Of a name of more than 256 characters, these are told, and `…`.
     DifferentType {
         /// The writer's.
         offered: String,
@@ -98,7 +98,7 @@ pub fn match_endpoints(offer: &Offer<'_>, request: &Request<'_>) -> MatchResult 
         return MatchResult::DifferentTopic;
     }
     if offer.type_name != request.type_name {
-        let (offered, requested) = (offer.type_name.to_owned(), request.type_name.to_owned());
+        let (offered, requested) = (told_name(offer.type_name), told_name(request.type_name));
         return MatchResult::DifferentType { offered, requested };
     }
     if offer.keyed != request.keyed {
@@ -143,8 +143,8 @@ impl Mismatches {
         self.require(order >= wanted, PolicyId::DESTINATION_ORDER, order, wanted, at_least);
         let representation = offered.representation();
         let wanted = match requested.data_representation.as_slice() {
-            [] => "XCDR1".to_owned(),
-            list => listed(list),
+            [] => Listed(&[Representation::Xcdr1]),
+            list => Listed(list),
         };
         let rule = "the reader's list must have the writer's first entry (DDS-XTypes 1.3 §7.6.3.1)";
         let holds = requested.accepts(representation);
@@ -218,13 +218,25 @@ impl fmt::Display for MatchResult {
     }
 }
 
-/// Partition names in quotes.
+/// Most characters of a type's name that a text tells: a peer may announce 64 KiB of them.
+const NAME_TOLD_MAX: usize = 256;
+
+/// The name of a type as texts tell it.
+pub(crate) fn told_name(name: &str) -> String {
+    match name.char_indices().nth(NAME_TOLD_MAX) {
+        None => name.to_owned(),
+        Some((end, _)) => format!("{}…", &name[..end]),
+    }
+}
+
+/// Partition names in quotes: the first ones, and how many more there are.
 struct Names<'a>(&'a [String]);
 
 impl fmt::Display for Names<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [first, others @ ..] = self.0 else { return f.write_str("the default one") };
         write!(f, "{first:?}")?;
-        others.iter().try_for_each(|name| write!(f, ", {name:?}"))
+        others.iter().take(LISTED_MAX - 1).try_for_each(|name| write!(f, ", {name:?}"))?;
+        tell_left_out(self.0.len(), f)
     }
 }

@@ -18,6 +18,7 @@ pub use check::{
     check_participant_data,
 };
 pub use durability_service::DurabilityService;
+pub(crate) use matching::told_name;
 pub use matching::{MatchResult, Mismatch, Offer, Request, match_endpoints};
 pub use partition::{name_matches, partitions_match};
 pub use policy::{
@@ -239,3 +240,5 @@ pub const MAX_BLOCKING_TIME: Duration = Duration::from_millis(100);
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod text_tests;

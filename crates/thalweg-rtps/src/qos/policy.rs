@@ -365,7 +365,26 @@ impl fmt::Display for Period {
     }
 }
 
-/// Values one after the other, with commas.
-pub(super) fn listed<T: fmt::Display>(values: &[T]) -> String {
-    values.iter().map(T::to_string).collect::<Vec<_>>().join(", ")
+/// Most values of a list that a text tells: a peer may announce thousands.
+pub(super) const LISTED_MAX: usize = 8;
+
+/// Values one after the other, with commas: the first ones, and how many more there are.
+pub(super) struct Listed<'a, T>(pub(super) &'a [T]);
+
+impl<T: fmt::Display> fmt::Display for Listed<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, value) in self.0.iter().take(LISTED_MAX).enumerate() {
+            f.write_str(if index == 0 { "" } else { ", " })?;
+            write!(f, "{value}")?;
+        }
+        tell_left_out(self.0.len(), f)
+    }
+}
+
+/// Tells how many of `count` values are not listed.
+pub(super) fn tell_left_out(count: usize, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match count.saturating_sub(LISTED_MAX) {
+        0 => Ok(()),
+        more => write!(f, " and {more} more"),
+    }
 }

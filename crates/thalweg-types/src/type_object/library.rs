@@ -2,7 +2,6 @@
 
 mod resolve;
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
@@ -18,7 +17,7 @@ use resolve::Resolving;
 pub struct LibraryBounds {
     /// Most objects; default 16,384, the types of some thousand topics.
     pub objects_max: usize,
-    /// Most bytes of all objects; default 32 MiB.
+    /// Most bytes of all objects, and of what is kept to find those that they refer to; default 32 MiB.
     pub bytes_max: usize,
 }
 
@@ -29,15 +28,75 @@ impl Default for LibraryBounds {
 }
 
 /// Type objects by hash, those of types that contain each other together.
+///
+/// Objects of others are bounded: where there is no room for a further one, all of them are forgotten at once, since nobody tells which are
+/// still of use. Whoever needs one takes it in again. A type may need at most half of the room.
 #[derive(Clone, Debug, Default)]
 pub struct TypeLibrary {
-    objects: BTreeMap<TypeHash, Arc<[u8]>>,
-    /// The objects of components in their order, by the identifiers of the wholes.
-    components: BTreeMap<TypeIdentifier, Vec<Arc<[u8]>>>,
+    objects: BTreeMap<TypeHash, Kept>,
+    /// By the identifiers of the wholes.
+    components: BTreeMap<TypeIdentifier, Kept>,
     count: usize,
-    bytes: usize,
+    of_others: Size,
     bounds: LibraryBounds,
     refused: u64,
+}
+
+/// An object, or those of a component in their order.
+#[derive(Clone, Debug)]
+struct Kept {
+    objects: Vec<Arc<[u8]>>,
+    /// What they refer to beside themselves, each once; a component as a whole.
+    refers_to: Box<[TypeIdentifier]>,
+    is_own: bool,
+}
+
+impl Kept {
+    /// Bytes of the objects.
+    fn bytes(&self) -> usize {
+        self.objects.iter().map(|object| object.len()).sum()
+    }
+
+    /// What counts of it where it is another's.
+    fn size(&self) -> Size {
+        let bytes = self.bytes() + size_of_val::<[TypeIdentifier]>(&self.refers_to);
+        Size { objects: self.objects.len(), bytes }
+    }
+}
+
+/// Objects, and bytes of memory for them.
+#[derive(Clone, Copy, Debug, Default)]
+struct Size {
+    objects: usize,
+    bytes: usize,
+}
+
+impl Size {
+    fn with(self, other: Size) -> Size {
+        Size { objects: self.objects + other.objects, bytes: self.bytes + other.bytes }
+    }
+
+    fn is_within(self, bounds: &LibraryBounds) -> bool {
+        self.objects <= bounds.objects_max && self.bytes <= bounds.bytes_max
+    }
+
+    /// What counted as another's is our own, too.
+    fn release(&mut self, kept: &mut Kept) {
+        if !std::mem::replace(&mut kept.is_own, true) {
+            let size = kept.size();
+            self.objects -= size.objects;
+            self.bytes -= size.bytes;
+        }
+    }
+}
+
+/// What types refer to, directly or not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dependencies {
+    /// The objects that are here. Those of the types themselves are among them where others refer to them.
+    pub objects: BTreeSet<TypeIdentifier>,
+    /// Bytes of all objects that were looked at, those of the types included.
+    pub bytes: usize,
 }
 
 /// Why an object is not taken in, or a type cannot be made of objects.
@@ -47,7 +106,7 @@ pub enum LibraryError {
     Malformed(String),
     /// The bytes are those of another object than the one that was named.
     WrongHash,
-    /// There is no room.
+    /// It takes more room than there is for all.
     Full,
     /// These objects are missing; those of a component all at once.
     Missing(Vec<TypeIdentifier>),
@@ -60,7 +119,7 @@ impl fmt::Display for LibraryError {
         match self {
             LibraryError::Malformed(why) => write!(f, "no type object: {why}"),
             LibraryError::WrongHash => f.write_str("the type object has another hash than the one that names it"),
-            LibraryError::Full => f.write_str("the library of types is full"),
+            LibraryError::Full => f.write_str("the type object takes more room than there is for all"),
             LibraryError::Missing(missing) => write!(f, "{} type objects are missing", missing.len()),
             LibraryError::Refused(why) => f.write_str(why),
         }
@@ -77,14 +136,15 @@ fn read_object(bytes: &[u8]) -> Result<TypeObject, LibraryError> {
     TypeObject::from_bytes(bytes).map_err(|error| LibraryError::Malformed(error.to_string()))
 }
 
-/// The object that a hash names. In answers of Fast DDS 3.1 the padding has what its memory held, so that only the same object with
-/// zeros there has the hash.
-fn named(hash: TypeHash, bytes: &[u8]) -> Result<Cow<'_, [u8]>, LibraryError> {
+/// The object that a hash names, and what it refers to. In answers of Fast DDS 3.1 the padding has what its memory held, so that only the
+/// same object with zeros there has the hash.
+fn named(hash: TypeHash, bytes: &[u8]) -> Result<(Arc<[u8]>, Vec<TypeIdentifier>), LibraryError> {
     if TypeObject::hash_of(bytes) == hash {
-        return read_object(bytes).map(|_| Cow::Borrowed(bytes));
+        return Ok((bytes.into(), read_object(bytes)?.dependencies()));
     }
-    let written = read_object(bytes).ok().and_then(|object| object.to_bytes().ok());
-    written.filter(|written| TypeObject::hash_of(written) == hash).map(Cow::Owned).ok_or(LibraryError::WrongHash)
+    let object = read_object(bytes).map_err(|_| LibraryError::WrongHash)?;
+    let written = object.to_bytes().ok().filter(|written| TypeObject::hash_of(written) == hash);
+    Ok((written.ok_or(LibraryError::WrongHash)?.into(), object.dependencies()))
 }
 
 impl TypeLibrary {
@@ -93,60 +153,106 @@ impl TypeLibrary {
         TypeLibrary { bounds, ..TypeLibrary::default() }
     }
 
-    /// Takes in an object under the hash that names it.
+    /// Takes in an object of another participant under the hash that names it.
     ///
     /// # Errors
-    /// When the bytes are no type object or have another hash, or there is no room.
+    /// When the bytes are no type object or have another hash, or exceed the bounds alone.
     pub fn insert(&mut self, hash: TypeHash, bytes: &[u8]) -> Result<(), LibraryError> {
-        if self.objects.contains_key(&hash) {
-            return Ok(());
-        }
-        let (checked, object) = match named(hash, bytes) {
-            Ok(object) => (Ok(()), object),
-            Err(error) => (Err(error), Cow::Borrowed(bytes)),
-        };
-        self.admit(checked, 1, object.len())?;
-        self.objects.insert(hash, object.as_ref().into());
-        Ok(())
+        self.take_object(hash, bytes, false)
     }
 
-    /// Takes in all objects of types that contain each other, in their order, under the identifier of any of them or of the whole.
+    /// Takes in an object of this participant: it takes no room of others', and stays.
     ///
     /// # Errors
-    /// When one is no type object, they are not as many as the identifier says or have another hash, or there is no room.
+    /// When the bytes are no type object or have another hash.
+    pub fn insert_own(&mut self, hash: TypeHash, bytes: &[u8]) -> Result<(), LibraryError> {
+        self.take_object(hash, bytes, true)
+    }
+
+    /// Takes in all objects of another participant's types that contain each other, in their order, under the identifier of any of them
+    /// or of the whole.
+    ///
+    /// # Errors
+    /// When one is no type object, they are not as many as the identifier says or have another hash, or exceed the bounds alone.
     pub fn insert_component(&mut self, of: &TypeIdentifier, objects: &[Vec<u8>]) -> Result<(), LibraryError> {
-        let whole = of.whole();
-        if self.components.contains_key(&whole) {
+        self.take_component(of, objects, false)
+    }
+
+    /// Takes in all objects of this participant's types that contain each other: they take no room of others', and stay.
+    ///
+    /// # Errors
+    /// When one is no type object, they are not as many as the identifier says or have another hash.
+    pub fn insert_own_component(&mut self, of: &TypeIdentifier, objects: &[Vec<u8>]) -> Result<(), LibraryError> {
+        self.take_component(of, objects, true)
+    }
+
+    fn take_object(&mut self, hash: TypeHash, bytes: &[u8], is_own: bool) -> Result<(), LibraryError> {
+        if let Some(kept) = self.objects.get_mut(&hash) {
+            if is_own {
+                self.of_others.release(kept);
+            }
             return Ok(());
         }
-        let bytes = objects.iter().map(Vec::len).sum();
-        self.admit(check_component(&whole, objects), objects.len(), bytes)?;
-        self.components.insert(whole, objects.iter().map(|object| object.as_slice().into()).collect());
+        let checked = named(hash, bytes).map(|(object, refers_to)| {
+            let refers_to: BTreeSet<TypeIdentifier> = refers_to.into_iter().collect();
+            Kept { objects: vec![object], refers_to: refers_to.into_iter().collect(), is_own }
+        });
+        let kept = self.admit(checked)?;
+        self.objects.insert(hash, kept);
         Ok(())
     }
 
-    /// Counts so many objects of so many bytes in, or as refused.
-    fn admit(&mut self, checked: Result<(), LibraryError>, count: usize, bytes: usize) -> Result<(), LibraryError> {
-        let has_room = self.count + count <= self.bounds.objects_max && self.bytes + bytes <= self.bounds.bytes_max;
-        let outcome = checked.and(if has_room { Ok(()) } else { Err(LibraryError::Full) });
-        match outcome {
-            Ok(()) => {
-                self.count += count;
-                self.bytes += bytes;
+    fn take_component(&mut self, of: &TypeIdentifier, objects: &[Vec<u8>], is_own: bool) -> Result<(), LibraryError> {
+        let whole = of.whole();
+        if let Some(kept) = self.components.get_mut(&whole) {
+            if is_own {
+                self.of_others.release(kept);
             }
-            Err(_) => self.refused += 1,
+            return Ok(());
         }
-        outcome
+        let checked = check_component(&whole, objects).map(|refers_to| {
+            let refers_to: BTreeSet<TypeIdentifier> = refers_to.into_iter().filter(|other| *other != whole).collect();
+            let objects: Vec<Arc<[u8]>> = objects.iter().map(|object| object.as_slice().into()).collect();
+            Kept { objects, refers_to: refers_to.into_iter().collect(), is_own }
+        });
+        let kept = self.admit(checked)?;
+        self.components.insert(whole, kept);
+        Ok(())
+    }
+
+    /// Counts objects in, and makes room for those of others; or counts them as refused.
+    fn admit(&mut self, checked: Result<Kept, LibraryError>) -> Result<Kept, LibraryError> {
+        let fits = |kept: &Kept| kept.is_own || kept.size().is_within(&self.bounds);
+        let admitted = checked.and_then(|kept| if fits(&kept) { Ok(kept) } else { Err(LibraryError::Full) });
+        let Ok(kept) = &admitted else {
+            self.refused += 1;
+            return admitted;
+        };
+        if !kept.is_own {
+            if !self.of_others.with(kept.size()).is_within(&self.bounds) {
+                self.forget_others();
+            }
+            self.of_others = self.of_others.with(kept.size());
+        }
+        self.count += kept.objects.len();
+        admitted
+    }
+
+    fn forget_others(&mut self) {
+        self.objects.retain(|_, kept| kept.is_own);
+        self.components.retain(|_, kept| kept.is_own);
+        self.count -= self.of_others.objects;
+        self.of_others = Size::default();
     }
 
     /// The bytes of an object.
     pub fn get(&self, hash: &TypeHash) -> Option<&Arc<[u8]>> {
-        self.objects.get(hash)
+        self.objects.get(hash)?.objects.first()
     }
 
     /// The objects of a component in their order, by the identifier of any of its types or of the whole.
     pub fn component(&self, of: &TypeIdentifier) -> Option<&[Arc<[u8]>]> {
-        self.components.get(&of.whole()).map(Vec::as_slice)
+        self.components.get(&of.whole()).map(|kept| kept.objects.as_slice())
     }
 
     /// Whether all objects that an identifier names are here, not those that they refer to.
@@ -182,44 +288,72 @@ impl TypeLibrary {
         self.count == 0
     }
 
-    /// What the objects behind an identifier refer to; `None` where they are not here.
-    fn referred(&self, of: &TypeIdentifier) -> Option<Vec<TypeIdentifier>> {
-        let of_object = |bytes: &Arc<[u8]>| TypeObject::from_bytes(bytes).ok().map(|object| object.dependencies());
+    /// The objects that the identifier of an object or of a component names; `None` where they are not here.
+    fn kept(&self, of: &TypeIdentifier) -> Option<&Kept> {
         match of {
-            TypeIdentifier::Hash(_, hash) => of_object(self.get(hash)?),
-            _ => {
-                let parts: Option<Vec<Vec<TypeIdentifier>>> = self.component(of)?.iter().map(of_object).collect();
-                parts.map(|parts| parts.concat())
+            TypeIdentifier::Hash(_, hash) => self.objects.get(hash),
+            _ => self.components.get(&of.whole()),
+        }
+    }
+
+    /// Visits the objects that these identifiers name and those that they refer to, directly or not, each once, until `visit` tells that
+    /// it is enough by false.
+    fn walk<'a>(
+        &'a self,
+        from: &'a [TypeIdentifier],
+        mut visit: impl FnMut(&'a TypeIdentifier, Option<&'a Kept>) -> bool,
+    ) {
+        let (mut open, mut seen): (Vec<_>, BTreeSet<_>) = (from.iter().collect(), BTreeSet::new());
+        while let Some(next) = open.pop() {
+            if !seen.insert(next) {
+                continue;
+            }
+            let kept = self.kept(next);
+            if !visit(next, kept) {
+                return;
+            }
+            if let Some(kept) = kept {
+                open.extend(kept.refers_to.iter());
             }
         }
     }
 
     /// The objects that a type refers to, directly or not, and that are not here.
     pub fn missing(&self, of: &TypeIdentifier) -> Vec<TypeIdentifier> {
-        let (mut open, mut seen, mut missing) = (of.objects(), BTreeSet::new(), Vec::new());
-        while let Some(next) = open.pop() {
-            if !seen.insert(next.clone()) {
-                continue;
-            }
-            match self.referred(&next) {
-                Some(referred) => open.extend(referred),
-                None => missing.push(next),
-            }
-        }
-        missing
+        self.needed(of).0
     }
 
-    /// The objects that a type refers to, directly or not, without its own: those that are here.
-    pub fn dependencies(&self, of: &TypeIdentifier) -> Vec<TypeIdentifier> {
-        let own = of.objects();
-        let (mut open, mut seen) = (own.clone(), BTreeSet::new());
-        while let Some(next) = open.pop() {
-            let Some(referred) = self.referred(&next) else { continue };
-            if seen.insert(next) {
-                open.extend(referred);
+    /// What is [`missing`](Self::missing) of a type, and what counts of all its objects.
+    fn needed(&self, of: &TypeIdentifier) -> (Vec<TypeIdentifier>, Size) {
+        let (own, mut missing, mut of_others) = (of.objects(), Vec::new(), Size::default());
+        self.walk(&own, |next, kept| {
+            match kept {
+                Some(kept) if kept.is_own => {}
+                Some(kept) => of_others = of_others.with(kept.size()),
+                None => missing.push(next.clone()),
             }
-        }
-        seen.into_iter().filter(|found| !own.contains(found)).collect()
+            true
+        });
+        of_others.objects += missing.len();
+        (missing, of_others)
+    }
+
+    /// What types refer to; `None` where objects of more than so many bytes would have to be looked at for it.
+    pub fn dependencies<'a>(
+        &self,
+        of: impl IntoIterator<Item = &'a TypeIdentifier>,
+        bytes_max: usize,
+    ) -> Option<Dependencies> {
+        let own: Vec<TypeIdentifier> = of.into_iter().flat_map(TypeIdentifier::objects).collect();
+        let (mut referred, mut bytes): (BTreeSet<&TypeIdentifier>, usize) = (BTreeSet::new(), 0);
+        self.walk(&own, |_, kept| {
+            let Some(kept) = kept else { return true };
+            bytes += kept.bytes();
+            referred.extend(kept.refers_to.iter());
+            bytes <= bytes_max
+        });
+        let objects = referred.into_iter().filter(|object| self.kept(object).is_some()).cloned();
+        (bytes <= bytes_max).then(|| Dependencies { objects: objects.collect(), bytes })
     }
 
     /// The type of an identifier. Of a minimal object, the names of members are `#` and eight digits: their hash.
@@ -227,7 +361,11 @@ impl TypeLibrary {
     /// # Errors
     /// When objects are missing, or the type is beyond bounds or what is supported.
     pub fn resolve(&self, of: &TypeIdentifier) -> Result<Type, LibraryError> {
-        let missing = self.missing(of);
+        let (missing, of_others) = self.needed(of);
+        // Of a type that needs more, the first objects could be forgotten before the last ones come, again and again.
+        if !of_others.with(of_others).is_within(&self.bounds) {
+            return refused("a type whose objects take more than half of the room for those of others");
+        }
         if !missing.is_empty() {
             return Err(LibraryError::Missing(missing));
         }
@@ -235,7 +373,8 @@ impl TypeLibrary {
     }
 }
 
-fn check_component(whole: &TypeIdentifier, objects: &[Vec<u8>]) -> Result<(), LibraryError> {
+/// What the objects of a component refer to, where they are those that it names.
+fn check_component(whole: &TypeIdentifier, objects: &[Vec<u8>]) -> Result<Vec<TypeIdentifier>, LibraryError> {
     let TypeIdentifier::Component { equivalence, hash, length, .. } = *whole else {
         return refused("an identifier of one type, where there has to be one of several that contain each other");
     };
@@ -251,12 +390,15 @@ fn check_component(whole: &TypeIdentifier, objects: &[Vec<u8>]) -> Result<(), Li
     if made.map_err(|error| LibraryError::Malformed(error.to_string()))? != hash {
         return Err(LibraryError::WrongHash);
     }
+    let mut refers_to = Vec::new();
     for object in objects {
-        if read_object(object)?.equivalence != equivalence {
+        let object = read_object(object)?;
+        if object.equivalence != equivalence {
             return refused("a minimal object among complete ones, or the other way round");
         }
+        refers_to.extend(object.dependencies());
     }
-    Ok(())
+    Ok(refers_to)
 }
 
 /// An object in which the hash of its own component is zero, as it is where that hash is made.

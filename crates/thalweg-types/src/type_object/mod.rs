@@ -15,7 +15,7 @@ mod values;
 pub use convert::{DescribedComponent, Describing};
 pub use identifier::{CollectionHeader, Equivalence, TypeHash, TypeIdentifier};
 pub use information::{Described, TypeInformation, TypeWithDependencies, TypeWithSize, describe};
-pub use library::{LibraryBounds, LibraryError, TypeLibrary};
+pub use library::{Dependencies, LibraryBounds, LibraryError, TypeLibrary};
 pub use object::{MemberName, ObjectBody, ObjectMember, Remarks, TypeHeader, TypeObject, name_hash};
 
 #[cfg(test)]

@@ -145,17 +145,83 @@ fn an_object_is_known_whatever_a_peer_leaves_in_its_padding() {
 fn an_object_under_a_false_name_is_refused() {
     let (_, _, _, objects) = of_cyclone().swap_remove(0);
     let (hash, bytes) = objects.into_iter().next().expect("an object");
-    let mut library = TypeLibrary::new(LibraryBounds { objects_max: 1, ..LibraryBounds::default() });
+    let mut library = TypeLibrary::default();
     assert_eq!(library.insert(TypeHash([0; 14]), &bytes), Err(LibraryError::WrongHash));
     let garbage = [1, 2, 3];
     let named = library.insert(TypeObject::hash_of(&garbage), &garbage);
     assert!(matches!(named, Err(LibraryError::Malformed(_))), "{named:?}");
     library.insert(hash, &bytes).expect("the first");
     assert_eq!(library.insert(hash, &bytes), Ok(()), "it is there already");
-    let other = describe(&idl::parse("struct S { long x; };").expect("IDL").iter().next().expect("S").clone());
-    let (hash, bytes) = &other.expect("described").objects[0];
-    assert_eq!(library.insert(*hash, bytes), Err(LibraryError::Full));
-    assert_eq!((library.len(), library.refused()), (1, 3));
+    assert_eq!((library.len(), library.refused()), (1, 2));
+    let mut small = TypeLibrary::new(LibraryBounds { bytes_max: bytes.len() - 1, ..LibraryBounds::default() });
+    assert_eq!(small.insert(hash, &bytes), Err(LibraryError::Full));
+    assert_eq!((small.len(), small.refused()), (0, 1));
+}
+
+#[test]
+fn own_objects_take_no_room_of_others_and_stay_when_those_are_forgotten() {
+    let mut library = TypeLibrary::new(LibraryBounds { objects_max: 4, ..LibraryBounds::default() });
+    let mut others: Vec<TypeIdentifier> =
+        (0..4).map(|count| inserted(&mut library, structure_of(TypeIdentifier::None, vec![number(); count]))).collect();
+    let own = describe(&idl::parse("struct S { long x; };").expect("IDL").iter().next().expect("S").clone());
+    for (hash, bytes) in own.expect("described").objects {
+        assert_eq!(library.insert_own(hash, &bytes), Ok(()));
+        assert_eq!(library.insert(hash, &bytes), Ok(()), "others have it, too");
+        assert!(library.get(&hash).is_some());
+    }
+    assert_eq!((library.len(), others.iter().all(|other| library.contains(other))), (6, true));
+    // The second of them is our own, too, which leaves room for one.
+    let TypeIdentifier::Hash(_, hash) = others.remove(1) else { panic!("a hash") };
+    let bytes = library.get(&hash).expect("it is there").to_vec();
+    assert_eq!(library.insert_own(hash, &bytes), Ok(()));
+    others.push(inserted(&mut library, structure_of(TypeIdentifier::None, vec![number(); 4])));
+    assert_eq!((library.len(), others.iter().all(|other| library.contains(other))), (7, true));
+    let last = inserted(&mut library, structure_of(TypeIdentifier::None, vec![number(); 5]));
+    assert!(library.contains(&last) && library.get(&hash).is_some());
+    assert_eq!((library.len(), others.iter().any(|other| library.contains(other))), (4, false));
+    assert_eq!(library.refused(), 0);
+}
+
+#[test]
+fn own_components_stay_when_others_are_forgotten() {
+    let text = "struct Node; @final struct Tree { sequence<Node> all; }; @final struct Node { @optional Tree tree; };";
+    let described = describe(idl::parse(text).expect("IDL").find("Tree").expect("Tree")).expect("described");
+    let [one, other] = &described.components[..] else { panic!("minimal and complete") };
+    let mut library = TypeLibrary::new(LibraryBounds { objects_max: 2, ..LibraryBounds::default() });
+    assert_eq!(library.insert_own_component(&one.identifier, &one.objects), Ok(()));
+    assert_eq!(library.insert_component(&other.identifier, &other.objects), Ok(()));
+    let last = inserted(&mut library, structure_of(TypeIdentifier::None, [number()]));
+    let has = [&one.identifier, &other.identifier, &last].map(|of| library.contains(of));
+    assert_eq!((has, library.len()), ([true, false, true], 3));
+}
+
+#[test]
+fn a_type_that_needs_more_than_half_of_the_room_is_refused_before_its_objects_are_asked_for() {
+    let mut there = TypeLibrary::default();
+    let parts: Vec<TypeIdentifier> =
+        (0..4).map(|count| inserted(&mut there, structure_of(TypeIdentifier::None, vec![number(); count]))).collect();
+    for (count, is_refused) in [(3, false), (4, true)] {
+        let mut library = TypeLibrary::new(LibraryBounds { objects_max: 8, ..LibraryBounds::default() });
+        let of = inserted(&mut library, structure_of(TypeIdentifier::None, parts[..count].to_vec()));
+        match library.resolve(&of) {
+            Err(LibraryError::Missing(missing)) => assert_eq!((missing.len(), is_refused), (count, false)),
+            other => assert!(is_refused && matches!(other, Err(LibraryError::Refused(_))), "{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn dependencies_of_many_types_are_looked_at_once_and_within_a_bound() {
+    let mut library = TypeLibrary::default();
+    let mut chain = Vec::new();
+    for _ in 0..2_000 {
+        let last = chain.last().cloned().unwrap_or_else(number);
+        chain.push(inserted(&mut library, structure_of(TypeIdentifier::None, [last])));
+    }
+    let bytes: usize = chain.iter().filter_map(|of| library.object_bytes(of)).sum();
+    let found = library.dependencies(&chain[1_744..], bytes).expect("within the bound");
+    assert_eq!((found.objects.len(), found.bytes), (1_999, bytes));
+    assert_eq!(library.dependencies(&chain[1_744..], bytes - 1), None);
 }
 
 #[test]

@@ -30,11 +30,11 @@ impl LookupEnd {
     /// Makes a type known, as a topic does.
     ///
     /// # Errors
-    /// When the library has no room.
+    /// When what was described is no type object that others can read.
     pub fn register(&mut self, of: &Described) -> Result<(), LibraryError> {
-        of.objects.iter().try_for_each(|(hash, bytes)| self.library.insert(*hash, bytes))?;
+        of.objects.iter().try_for_each(|(hash, bytes)| self.library.insert_own(*hash, bytes))?;
         let mut components = of.components.iter();
-        components.try_for_each(|one| self.library.insert_component(&one.identifier, &one.objects))
+        components.try_for_each(|one| self.library.insert_own_component(&one.identifier, &one.objects))
     }
 
     /// The type of an identifier.

@@ -1,5 +1,7 @@
 //! The types of a participant's topics and of others': what is announced, asked for, answered and compared (DDS-XTypes 1.3 §7.6.3).
 
+#[cfg(test)]
+mod flood_tests;
 mod lookup_end;
 mod questions;
 #[cfg(test)]
@@ -45,8 +47,9 @@ const REPLY_BIT: u32 = 14;
 const MESSAGE_BYTES_MAX: usize = 1 << 20;
 /// Most messages handled in a second: a robot with a thousand topics starts within two.
 const MESSAGES_PER_SECOND: u32 = 1_000;
-/// Bytes of answers in a second, beyond which no other question is answered in it: each goes to all participants, however short the
-/// question of one of them was. Chosen by us: the types of some thousand topics; whoever is not answered asks again.
+/// Bytes of answers in a second, and of objects that are looked at for them, beyond which no other question is answered in it: each answer
+/// goes to all participants, however short the question of one of them was, and all else waits meanwhile. Chosen by us: the types of some
+/// thousand topics; whoever is not answered asks again.
 const ANSWER_BYTES_PER_SECOND: usize = 8 << 20;
 /// Messages kept for peers that are slow to acknowledge.
 const MESSAGES_MAX: u32 = 64;
@@ -54,6 +57,8 @@ const MESSAGES_MAX: u32 = 64;
 const INFORMATION_BYTES_MAX: usize = u16::MAX as usize - 3;
 /// Most verdicts kept; when there are more, all are found anew.
 const VERDICTS_MAX: usize = 8_192;
+/// Most characters of a verdict's reason: it tells names out of others' type objects, which have no bound of their own.
+const REASON_MAX: usize = 1_000;
 
 /// The two topics of the TypeLookup service.
 pub(crate) fn services() -> Vec<BuiltinService> {
@@ -87,7 +92,7 @@ struct State {
     announced: BTreeMap<(String, String), Arc<[u8]>>,
     verdicts: BTreeMap<VerdictKey, TypeVerdict>,
     questions: Questions,
-    /// Start of the present second, and the bytes of the answers in it.
+    /// Start of the present second, and the bytes of the answers and for them in it.
     answered: (Instant, usize),
 }
 
@@ -153,11 +158,11 @@ impl TypeStore {
         let mut state = self.state();
         let library = &mut state.library;
         let mut objects = described.objects.iter();
-        let objects = objects.try_for_each(|(hash, bytes)| library.insert(*hash, bytes));
+        let objects = objects.try_for_each(|(hash, bytes)| library.insert_own(*hash, bytes));
         let mut components = described.components.iter();
-        let components = components.try_for_each(|one| library.insert_component(&one.identifier, &one.objects));
-        if objects.and(components).is_err() {
-            tracing::warn!("the type of topic {:?} is not announced: there is no room for it", topic.name);
+        let components = components.try_for_each(|one| library.insert_own_component(&one.identifier, &one.objects));
+        if let Err(error) = objects.and(components) {
+            tracing::warn!("the type of topic {:?} is not announced: {error}", topic.name);
             return;
         }
         state.announced.insert((topic.name.clone(), topic.type_name.clone()), information.into());
@@ -251,17 +256,19 @@ impl TypeStore {
     /// The payload of the answer to a request; `None` where the request is for another participant.
     ///
     /// # Errors
-    /// [`ServiceRefusal::OverLimit`] when the answers of this second are as long as they may be together.
+    /// [`ServiceRefusal::OverLimit`] when the answers of this second took as much as they may together.
     fn answer(&self, now: Instant, request: &LookupRequest) -> Result<Option<Vec<u8>>, ServiceRefusal> {
         let mut state = self.state();
         if now.since(state.answered.0) >= Duration::from_secs(1) {
             state.answered = (now, 0);
         }
-        if state.answered.1 >= ANSWER_BYTES_PER_SECOND {
+        let mut room = ANSWER_BYTES_PER_SECOND.saturating_sub(state.answered.1);
+        if room == 0 {
             return Err(ServiceRefusal::OverLimit);
         }
-        let answer = questions::answer(&state.library, self.own, request, MESSAGE_BYTES_MAX / 2);
-        let reply = answer.map(|answer| LookupReply { identity: request.identity, answer: Some(answer) });
+        let answer = questions::answer_within(&mut room, &state.library, self.own, request, MESSAGE_BYTES_MAX / 2);
+        state.answered.1 = ANSWER_BYTES_PER_SECOND - room;
+        let reply = answer?.map(|answer| LookupReply { identity: request.identity, answer: Some(answer) });
         let payload = reply.and_then(|reply| reply.to_payload().ok());
         state.answered.1 += payload.as_ref().map_or(0, Vec::len);
         Ok(payload)
@@ -326,17 +333,19 @@ impl State {
         let verdict = match (self.resolve(writer.0, one), self.resolve(reader.0, other)) {
             (Ok(one), Ok(other)) => match assign::check(&one, &other, permitted) {
                 Ok(()) => TypeVerdict::Assignable,
-                Err(difference) => TypeVerdict::Different(difference.to_string()),
+                Err(difference) => TypeVerdict::Different(reason(difference.to_string())),
             },
             (Err(LibraryError::Missing(missing)), _) => return self.without_objects("writer", &missing),
             (_, Err(LibraryError::Missing(missing))) => return self.without_objects("reader", &missing),
             (Err(error), _) => not_comparable("writer", &error),
             (_, Err(error)) => not_comparable("reader", &error),
         };
-        if self.verdicts.len() >= VERDICTS_MAX {
-            self.verdicts.clear();
+        if is_short(&key.0) && is_short(&key.1) {
+            if self.verdicts.len() >= VERDICTS_MAX {
+                self.verdicts.clear();
+            }
+            self.verdicts.insert(key, verdict.clone());
         }
-        self.verdicts.insert(key, verdict.clone());
         verdict
     }
 
@@ -351,7 +360,21 @@ impl State {
 }
 
 fn not_comparable(whose: &str, error: &LibraryError) -> TypeVerdict {
-    TypeVerdict::ByName(format!("that of the {whose} cannot be compared: {error}").into())
+    TypeVerdict::ByName(reason(format!("that of the {whose} cannot be compared: {error}")).into())
+}
+
+/// Whether an identifier is that of a type with a name, as those of topics are. Others may be as long as a parameter.
+fn is_short(of: &TypeIdentifier) -> bool {
+    matches!(of, TypeIdentifier::Hash(..) | TypeIdentifier::Component { .. })
+}
+
+/// The beginning of a reason that is too long to be kept.
+fn reason(text: String) -> String {
+    let end = text.char_indices().nth(REASON_MAX).map(|(end, _)| end);
+    match end {
+        None => text,
+        Some(end) => format!("{}…", &text[..end]),
+    }
 }
 
 /// Why nothing is known of the type of a writer that announces no TYPE_INFORMATION.

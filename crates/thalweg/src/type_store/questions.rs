@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use thalweg_cdr::description::COMPONENT_TYPES_MAX;
+use thalweg_rtps::participant::ServiceRefusal;
 use thalweg_rtps::time::Instant;
 use thalweg_rtps::types::{EntityId, Guid, GuidPrefix};
 use thalweg_types::type_object::lookup::{
     LookupAnswer, LookupCall, LookupReply, LookupRequest, RequestIdentity, instance_name,
 };
-use thalweg_types::type_object::{LibraryError, TypeIdentifier, TypeLibrary, TypeWithSize};
+use thalweg_types::type_object::{Dependencies, LibraryError, TypeIdentifier, TypeLibrary, TypeWithSize};
 
 use super::REQUEST_WRITER;
 
@@ -27,7 +28,7 @@ const ASKED_MAX: usize = 8;
 /// Time after which a request is repeated: some round trips of a slow link.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// Most identifiers in an answer about dependencies.
-const DEPENDENCIES_MAX: usize = 256;
+pub(super) const DEPENDENCIES_MAX: usize = 256;
 
 /// The open questions.
 #[derive(Debug, Default)]
@@ -210,29 +211,48 @@ pub(super) fn answer(
     request: &LookupRequest,
     bytes_max: usize,
 ) -> Option<LookupAnswer> {
+    let mut room = usize::MAX;
+    answer_within(&mut room, library, own, request, bytes_max).unwrap_or_default()
+}
+
+/// The same, and takes off `room` the bytes of the objects that are looked at to find what they refer to: they are many where the answer
+/// is short.
+///
+/// # Errors
+/// [`ServiceRefusal::OverLimit`] where they are more than `room`, which is 0 then.
+pub(super) fn answer_within(
+    room: &mut usize,
+    library: &TypeLibrary,
+    own: GuidPrefix,
+    request: &LookupRequest,
+    bytes_max: usize,
+) -> Result<Option<LookupAnswer>, ServiceRefusal> {
     let is_ours = request.instance == instance_name(&Guid::new(own, EntityId::PARTICIPANT).to_bytes());
     // A request without a participant is for all; what is not here is then better left to others.
     let is_for_all = request.instance == instance_name(&[0; 16]);
     if !is_ours && !is_for_all {
-        return None;
+        return Ok(None);
     }
     match &request.call {
         LookupCall::Types(types) => {
-            let mut room = bytes_max;
+            let mut left = bytes_max;
             let mut objects = Vec::new();
             // Whoever asks for one type of a component gets all, since it can be believed only whole.
             let asked: BTreeSet<TypeIdentifier> = types.iter().take(4 * BATCH_MAX).map(TypeIdentifier::whole).collect();
             for identifier in asked {
-                let Some(bytes) = library.object_bytes(&identifier).filter(|bytes| *bytes <= room) else { continue };
-                room -= bytes;
+                let Some(bytes) = library.object_bytes(&identifier).filter(|bytes| *bytes <= left) else { continue };
+                left -= bytes;
                 objects.extend(objects_of(library, &identifier));
             }
-            (is_ours || !objects.is_empty()).then_some(LookupAnswer::Types(objects, Vec::new()))
+            Ok((is_ours || !objects.is_empty()).then_some(LookupAnswer::Types(objects, Vec::new())))
         }
         LookupCall::Dependencies(types, from) => {
             let asked: BTreeSet<&TypeIdentifier> = types.iter().take(4 * BATCH_MAX).collect();
-            let found: BTreeSet<_> =
-                asked.into_iter().flat_map(|identifier| library.dependencies(identifier)).collect();
+            let Some(Dependencies { objects: found, bytes }) = library.dependencies(asked, *room) else {
+                *room = 0;
+                return Err(ServiceRefusal::OverLimit);
+            };
+            *room -= bytes;
             let skipped = from.first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes) as usize);
             let with_size = |object: &TypeIdentifier| TypeWithSize {
                 identifier: object.clone(),
@@ -241,7 +261,7 @@ pub(super) fn answer(
             let told: Vec<TypeWithSize> = found.iter().skip(skipped).take(DEPENDENCIES_MAX).map(with_size).collect();
             let end = skipped.saturating_add(told.len());
             let next = if end < found.len() { (end as u32).to_be_bytes().to_vec() } else { Vec::new() };
-            Some(LookupAnswer::Dependencies(told, next))
+            Ok(Some(LookupAnswer::Dependencies(told, next)))
         }
     }
 }

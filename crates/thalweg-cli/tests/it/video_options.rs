@@ -94,6 +94,15 @@ fn jumbo_datagrams_are_described_only_as_large_as_studios_take_them() {
 }
 
 #[test]
+fn the_full_range_of_rgb_is_described_where_there_is_a_key_for_it() {
+    let rgb = ["--to", "192.0.2.7:5004", "--mtu", "1500", "--format", "rgb8"];
+    let studio = description(&rgb);
+    assert!(studio.contains("; RANGE=FULL"), "{studio}");
+    let plain = description(&[&rgb[..], &["--vocabulary", "4175"]].concat());
+    assert!(plain.contains("sampling=RGB") && !plain.contains("RANGE"), "{plain}");
+}
+
+#[test]
 fn a_description_tells_blocks_only_of_pictures_that_are_cut_so() {
     let packing =
         |size| description(&["--to", "192.0.2.7:5004", "--mtu", "1500", "--packing", "blocks", "--size", size]);

@@ -30,7 +30,7 @@ pub struct AudioReceiverConfig {
     pub format: AudioFormat,
     /// RTP payload type; others are counted and dropped, but for that of repetitions.
     pub payload_type: u8,
-    /// Time from the earliest arrival to playing, in which late packets find their place. Default 20 ms; at most 2 s.
+    /// Time from the earliest arrival to playing, in which late packets find their place. Default 20 ms; at most 8 s.
     pub delay: Duration,
     /// What is played in gaps. Default repetition.
     pub concealment: AudioConcealment,

@@ -44,7 +44,7 @@ pub struct AudioSender {
     /// Samples of each channel that were sent or dropped.
     frames_done: u64,
     packets: u64,
-    /// Those of them that were sent under other numbers.
+    /// Packets of the stream, with those sent again in it, that were sent under other numbers.
     packets_before: u64,
     packets_dropped: u64,
     resends: SoundResends,
@@ -155,7 +155,7 @@ impl AudioSender {
     /// Another source takes this one's number: packets have `ssrc` from now on (RFC 3550 §8.2).
     pub fn set_ssrc(&mut self, ssrc: u32) {
         self.config.ssrc = ssrc;
-        self.packets_before = self.packets;
+        self.packets_before = self.packets_in_stream();
     }
 
     /// Another source takes the number of the repetitions' own stream: they have `ssrc` from now on (RFC 3550 §8.2). Nothing changes
@@ -179,12 +179,21 @@ impl AudioSender {
 
     /// What was sent under the present number, for a sender report (RFC 3550 §6.4.1).
     pub fn sent(&self, wall_clock: &WallClock) -> SentStream {
-        self.stream_of(wall_clock, self.packets - self.packets_before, 0)
+        self.stream_of(wall_clock, self.packets_in_stream() - self.packets_before, 0)
     }
 
     /// What was sent again under the present number of repetitions; of use where they have a stream of their own.
     pub fn repeated(&self, wall_clock: &WallClock) -> SentStream {
         self.stream_of(wall_clock, self.resends.repeated_now(), self.config.resend.added_octets())
+    }
+
+    /// Packets sent in the stream under all numbers, with those sent again in it.
+    fn packets_in_stream(&self) -> u64 {
+        let again = match self.config.resend {
+            Resend::Same => self.resends.repeated(),
+            Resend::Never | Resend::Retransmission { .. } => 0,
+        };
+        self.packets + again
     }
 
     /// So many packets, each with octets that the samples have not.

@@ -59,7 +59,8 @@ impl PixelFormat {
         PixelFormat::ALL.into_iter().find(|format| format.sampling() == sampling && format.depth() == depth)
     }
 
-    /// One group of black pixels in the narrow range of BT.709; only the first [`PixelGroup::octets`] count.
+    /// One group of black pixels, YCbCr in the narrow range of BT.709 and RGB in the full one; only the first [`PixelGroup::octets`]
+    /// count.
     pub const fn black(self) -> [u8; 5] {
         match self {
             // Cb 512, Y 64, Cr 512, Y 64 with 10 bits each.

@@ -233,11 +233,11 @@ impl SoundReceiving<'_> {
                 }
                 let packets = audio.counters().packets;
                 // What is no sound is counted.
-                if audio.handle_datagram(message.arrived, datagram).is_ok() {
-                    control.note_source(options.control, audio.received().map(|stream| stream.ssrc), &arrival);
-                }
+                let _ = audio.handle_datagram(message.arrived, datagram);
+                // Everything else that comes here says nothing of where the sender is.
                 if audio.counters().packets > packets {
                     *heard = message.arrived.max(*heard);
+                    control.note_source(options.control, audio.received().map(|stream| stream.ssrc), &arrival);
                 }
             }
         });

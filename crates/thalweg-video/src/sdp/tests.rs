@@ -334,6 +334,16 @@ fn the_text_is_what_receivers_expect() {
 }
 
 #[test]
+fn rgb_has_the_full_range_and_ycbcr_the_narrow_one() {
+    let [deep, shallow, rgb] = PixelFormat::ALL.map(|pixels| {
+        let format = VideoFormat::new(pixels, (1280, 720), FrameRate::PAL, Scan::Progressive).unwrap();
+        VideoDescription::from_format(&format).parameters()
+    });
+    assert!(rgb.contains("sampling=RGB;") && rgb.contains("; RANGE=FULL"), "{rgb}");
+    assert!(!deep.contains("RANGE") && !shallow.contains("RANGE"), "{deep} {shallow}");
+}
+
+#[test]
 fn a_description_leads_to_the_format_and_back() {
     for pixels in PixelFormat::ALL {
         let format = VideoFormat::new(pixels, (1280, 720), FrameRate::PAL, Scan::Interlaced).unwrap();

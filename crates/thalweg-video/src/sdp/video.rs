@@ -73,11 +73,14 @@ impl StudioParameters {
 }
 
 impl VideoDescription {
-    /// The description of a format by RFC 4175, with the colors of HD television.
+    /// The description of a format by RFC 4175, with the colors of HD television. RGB has the full range, which ST 2110-20 alone has a
+    /// key for.
     pub fn from_format(format: &VideoFormat) -> VideoDescription {
-        let sampling = match format.pixels() {
-            PixelFormat::Yuv422Bits10 | PixelFormat::Yuv422Bits8 => ColorSampling::YCbCr422,
-            PixelFormat::Rgb8 => ColorSampling::Rgb,
+        let (sampling, range) = match format.pixels() {
+            PixelFormat::Yuv422Bits10 | PixelFormat::Yuv422Bits8 => {
+                (ColorSampling::YCbCr422, QuantizationRange::Narrow)
+            }
+            PixelFormat::Rgb8 => (ColorSampling::Rgb, QuantizationRange::Full),
         };
         VideoDescription {
             sampling,
@@ -88,7 +91,7 @@ impl VideoDescription {
             scan: format.scan(),
             colorimetry: Colorimetry::Bt709,
             transfer: TransferCharacteristics::Sdr,
-            range: QuantizationRange::Narrow,
+            range,
             pixel_aspect: (1, 1),
             studio: None,
         }

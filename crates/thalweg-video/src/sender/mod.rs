@@ -80,7 +80,7 @@ pub struct SenderCounters {
     pub frames_missed: u64,
     /// Packets given out, without repeated ones.
     pub packets_sent: u64,
-    /// Octets of RTP payload given out, without repeated ones, as sender reports count them (RFC 3550 §6.4.1).
+    /// Octets of RTP payload given out, without repeated ones.
     pub payload_octets_sent: u64,
     /// Packets given out again.
     pub packets_resent: u64,
@@ -209,15 +209,26 @@ impl VideoSender {
     /// Another source takes this one's number: packets have `ssrc` from now on (RFC 3550 §8.2).
     pub fn set_ssrc(&mut self, ssrc: u32) {
         self.config.ssrc = ssrc;
-        let SenderCounters { packets_sent, payload_octets_sent, .. } = self.counters;
-        self.before_ssrc = SentCounts { packets: packets_sent, octets: payload_octets_sent };
+        self.before_ssrc = self.sent_in_stream();
     }
 
     /// What was sent under the present number, without what has a stream of its own.
     pub fn sent(&self) -> SentCounts {
-        let SenderCounters { packets_sent, payload_octets_sent, .. } = self.counters;
-        let SentCounts { packets, octets } = self.before_ssrc;
-        SentCounts { packets: packets_sent - packets, octets: payload_octets_sent - octets }
+        let (all, before) = (self.sent_in_stream(), self.before_ssrc);
+        SentCounts { packets: all.packets - before.packets, octets: all.octets - before.octets }
+    }
+
+    /// What was sent in the stream under all numbers, with what was sent again in it.
+    fn sent_in_stream(&self) -> SentCounts {
+        let counters = &self.counters;
+        let again = match self.config.resend {
+            Resend::Same => SentCounts { packets: counters.packets_resent, octets: counters.payload_octets_resent },
+            Resend::Never | Resend::Retransmission { .. } => SentCounts::default(),
+        };
+        SentCounts {
+            packets: counters.packets_sent + again.packets,
+            octets: counters.payload_octets_sent + again.octets,
+        }
     }
 
     /// Another source takes the number of the repetitions' own stream: they have `ssrc` from now on (RFC 3550 §8.2). Nothing changes

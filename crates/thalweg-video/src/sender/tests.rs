@@ -1,3 +1,5 @@
+mod counts;
+
 use std::time::Duration;
 
 use super::*;
@@ -343,38 +345,6 @@ fn requests_that_waited_while_the_sender_stood_still_are_answered_once() {
     assert_eq!(again(later, now), 2);
     assert_eq!([again(later, millis(3)), again(later, millis(8))], [0, 0], "before they were sent again");
     assert_eq!(again(millis(12), millis(11)), 2, "they were lost again");
-}
-
-#[test]
-fn under_another_number_reports_count_anew() {
-    let (mut sender, sent, now) = halfway(Resend::Never);
-    let counters = sender.counters();
-    let before = SentCounts { packets: sent.len() as u64, octets: counters.payload_octets_sent };
-    assert_eq!(sender.sent(), before);
-    sender.set_ssrc(77);
-    assert_eq!(sender.sent(), SentCounts::default());
-    let end = at(0) + FrameRate::NTSC.time_of(6);
-    let rest: Vec<Vec<u8>> = run(&mut sender, now, end).into_iter().flat_map(|(_, list)| list).collect();
-    let octets: usize = rest.iter().map(|datagram| datagram.len() - HEADER_OCTETS).sum();
-    assert_eq!((rest.len(), sender.sent()), (8, SentCounts { packets: 8, octets: octets as u64 }));
-    assert_eq!(sender.counters().packets_sent, 240, "the totals go on");
-}
-
-#[test]
-fn repetitions_under_another_number_are_counted_anew() {
-    let (mut sender, _, now) = halfway(RETRANSMISSION);
-    let number = |packet: u16| 0xfff0_u16.wrapping_add(packet);
-    let again = |sender: &mut VideoSender, packet| {
-        sender.handle_nack(now, [number(packet)]);
-        let batch = sender.poll_batch(now).expect("a repetition is due");
-        let header = RtpPacket::parse(&datagrams(&batch)[0]).unwrap().header;
-        (header.ssrc, header.sequence, header.payload_type)
-    };
-    assert_eq!(again(&mut sender, 200), (9, 0xffff, 97));
-    sender.set_repetitions_ssrc(78);
-    assert_eq!((sender.repeated(), sender.sent().packets), (SentCounts::default(), 232));
-    assert_eq!(again(&mut sender, 201), (78, 0, 97), "the numbers go on");
-    assert_eq!((sender.repeated().packets, sender.counters().packets_resent), (1, 2));
 }
 
 #[test]

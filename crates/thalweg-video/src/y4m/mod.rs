@@ -20,8 +20,8 @@ pub const LINE_OCTETS_MAX: usize = 1024;
 ///
 /// # Errors
 ///
-/// The line is none of YUV4MPEG2, its pictures are not 4:2:2 with 8 or 10 bits, the order of its fields is not one that is sent,
-/// or the parts do not fit together.
+/// The line is none of YUV4MPEG2, its pictures are not 4:2:2 with 8 or 10 bits or have the full range, the order of its fields is not
+/// one that is sent, or the parts do not fit together.
 pub fn read_header(line: &[u8]) -> Result<VideoFormat, Y4mError> {
     let text = std::str::from_utf8(line).map_err(|_| Y4mError::Magic)?;
     let mut words = text.split(' ');
@@ -44,6 +44,7 @@ pub fn read_header(line: &[u8]) -> Result<VideoFormat, Y4mError> {
             }
             "I" => scan = scan_of(value).ok_or_else(broken)??,
             "C" => pixels = Some(pixels_of(value)?),
+            "X" if value == FULL_RANGE => return Err(Y4mError::FullRange),
             // Aspect, comments, and what others have added.
             _ => {}
         }
@@ -113,6 +114,8 @@ pub enum Y4mError {
     Missing(&'static str),
     /// The samples are other than 4:2:2 with 8 or 10 bits.
     Colours(String),
+    /// The samples have the full range, and those that are sent the narrow one.
+    FullRange,
     /// The fields come in this order.
     Fields(&'static str),
     /// Size, rate and scan do not fit together.
@@ -134,6 +137,10 @@ impl fmt::Display for Y4mError {
                 "pictures in {colours:?} are not sent as they are: convert them to 4:2:2, \
                  such as by `ffmpeg -i IN -pix_fmt yuv422p10le -strict -1 OUT.y4m`"
             ),
+            Y4mError::FullRange => formatter.write_str(
+                "pictures of full range (XCOLORRANGE=FULL) are not sent as they are: convert them to the narrow one, \
+                 such as by `ffmpeg -i IN -vf scale=out_range=tv -strict -1 OUT.y4m`",
+            ),
             Y4mError::Fields(order) => {
                 write!(formatter, "the file has {order}: only the top field is sent first; convert it")
             }
@@ -147,6 +154,8 @@ impl fmt::Display for Y4mError {
 impl std::error::Error for Y4mError {}
 
 const MAGIC: &str = "YUV4MPEG2";
+/// What FFmpeg says behind an X of samples that have the full range.
+const FULL_RANGE: &str = "COLORRANGE=FULL";
 /// What a file without a word for it has.
 const DEFAULT_COLOURS: &str = "420jpeg";
 /// Characters of a foreign word that an error shows.

@@ -25,6 +25,8 @@ fn what_would_need_conversion_is_refused_with_a_remedy() {
     check("YUV4MPEG2 W4 H2 F25:1", "\"420jpeg\" are not sent as they are: convert them to 4:2:2");
     check("YUV4MPEG2 W4 H2 C444p10", "\"444p10\" are not sent");
     check("YUV4MPEG2 W4 H2 C422p12", "\"422p12\" are not sent");
+    check("YUV4MPEG2 W4 H2 C422 XCOLORRANGE=FULL", "such as by `ffmpeg -i IN -vf scale=out_range=tv");
+    check("YUV4MPEG2 W4 H2 XCOLORRANGE=FULL C422p10", "full range (XCOLORRANGE=FULL) are not sent");
     check("YUV4MPEG2 W4 H2 Ib C422", "the bottom field first");
     check("YUV4MPEG2 W4 H2 Im C422", "changes");
 }

@@ -8,8 +8,8 @@ use thalweg_video::audio::{AudioFormat, AudioReceiverConfig, PacketTime};
 use thalweg_video::format::Scan;
 use thalweg_video::io::{
     ControlPort, Farewell, PathRoom, PictureTimes, ReceiveOptions, SendOptions, SoundReceiveOptions,
-    SoundReceiveReport, SoundSendOptions, SoundSendReport, SoundSender, StreamStart, run_receiver, run_sender,
-    run_sound_receiver, run_sound_sender,
+    SoundReceiveReport, SoundReceiver, SoundSendOptions, SoundSendReport, SoundSender, StreamStart, run_receiver,
+    run_sender, run_sound_receiver, run_sound_sender,
 };
 use thalweg_video::receiver::{ReceiverConfig, Repair};
 use thalweg_video::rtcp::{CompoundWriter, SDES_CNAME};
@@ -152,6 +152,37 @@ fn a_farewell_that_somebody_else_says_does_not_end_sound() {
     });
     let received = heard.stream.expect("packets came").received;
     assert_eq!((received, heard.counters.starts), (sent.packets, 1), "{heard:?}");
+}
+
+#[test]
+fn reports_go_to_the_sender_of_the_sound_and_not_to_who_sends_something_else() {
+    let format = AudioFormat::new(AudioEncoding::L24, 2, PacketTime::Millisecond).unwrap();
+    let mut hear = hear_options(format);
+    // A second path, on which the sound does not come.
+    hear.bind.push(free());
+    let receiver = SoundReceiver::open(&hear).unwrap();
+    let [sender, stranger] = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
+    let packet = |payload_type| {
+        let header = RtpHeader { marker: false, payload_type, sequence: 1, timestamp: 2, ssrc: 3 };
+        [&header.to_octets()[..], &[0; 48 * 6]].concat()
+    };
+    sender.send_to(&packet(98), hear.bind[0]).unwrap();
+    let stop = AtomicBool::new(false);
+    let heard = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(100));
+            stranger.send_to(&packet(50), hear.bind[1]).unwrap();
+            std::thread::sleep(Duration::from_millis(100));
+            stop.store(true, Ordering::Relaxed);
+        });
+        receiver.run(&mut NullSink, &stop).unwrap()
+    });
+    assert_eq!((heard.counters.packets, heard.counters.packets_foreign), (1, 1));
+    // The last report is a farewell by every path on which somebody is known.
+    let mut buffer = [0; 2048];
+    [&sender, &stranger].iter().for_each(|socket| socket.set_nonblocking(true).unwrap());
+    assert!(sender.recv(&mut buffer).is_ok());
+    assert!(stranger.recv(&mut buffer).is_err(), "it is asked for nothing");
 }
 
 #[test]

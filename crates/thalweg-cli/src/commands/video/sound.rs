@@ -140,7 +140,10 @@ fn beside(picture: &SocketAddr) -> Result<SocketAddr, Failure> {
     let port = port.ok_or_else(|| {
         Failure::Usage(format!("no ports above {} are left for sound; give --sound-to", picture.port()))
     })?;
-    Ok(SocketAddr::new(picture.ip(), port))
+    // The interface of a link-local address stays.
+    let mut to = *picture;
+    to.set_port(port);
+    Ok(to)
 }
 
 fn source(text: &str) -> Result<SoundName, String> {
@@ -162,6 +165,13 @@ fn packet_time(text: &str) -> Result<PacketTime, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sound_leaves_by_the_interface_of_its_picture() {
+        let address = |text: &str| text.parse::<SocketAddr>().expect("an address");
+        let to = beside(&address("[fe80::1%2]:5004")).expect("ports are left");
+        assert_eq!(to, address("[fe80::1%2]:5006"));
+    }
 
     #[test]
     fn sound_has_to_fit_the_path_where_nobody_tells_an_mtu() {

@@ -97,6 +97,21 @@ fn late_packets_are_counted_and_not_played() {
 }
 
 #[test]
+fn copies_by_a_second_path_show_no_jitter() {
+    let mut receiver = receiver_with(AudioConcealment::Silence);
+    for index in 0..505_u32 {
+        // The second path takes 5 ms longer.
+        let newest = (index < 500).then_some(index);
+        for sent in [newest, index.checked_sub(5)].into_iter().flatten() {
+            receiver.handle_datagram(at(u64::from(index) * 1000), &packet(1, sent)).unwrap();
+        }
+    }
+    let received = receiver.received().unwrap();
+    assert_eq!((received.received, received.jitter), (500, 0));
+    assert_eq!(receiver.counters().frames_duplicate, 500 * 48);
+}
+
+#[test]
 fn packets_of_other_times_are_taken_and_cut_to_blocks() {
     let mut receiver = receiver_with(AudioConcealment::Silence);
     for index in 0..16u32 {
@@ -208,6 +223,29 @@ fn sound_follows_its_picture() {
     let offset = receiver.picture_offset_millis().unwrap();
     assert!((-0.1..-0.09).contains(&offset), "{offset}");
     assert_eq!(receiver.steps(), 1);
+}
+
+#[test]
+fn sound_waits_for_a_picture_that_is_shown_eight_seconds_later() {
+    let format = AudioFormat::new(AudioEncoding::L16, 1, PacketTime::Millisecond).unwrap();
+    let config = AudioReceiverConfig { delay: Duration::from_secs(6), ..AudioReceiverConfig::new(format, 97) };
+    let mut receiver = AudioReceiver::new(config);
+    let mut played = Vec::new();
+    for index in 0..30_000 {
+        let now = at(u64::from(index) * 1000);
+        if index == 8000 {
+            let (presentation, clock) = picture(Duration::from_secs(8));
+            receiver.set_picture(presentation, clock);
+        }
+        receiver.handle_datagram(now, &packet(1, index)).unwrap();
+        played.extend(play(&mut receiver, now));
+    }
+    played.extend(play(&mut receiver, at(29_999_500)));
+    let counters = receiver.counters();
+    assert_eq!((counters.frames_skipped, counters.starts, receiver.steps()), (0, 1, 1), "{counters:?}");
+    assert_eq!(receiver.picture_offset_millis(), Some(0.0));
+    let whole: Vec<(i32, u64)> = (0..22_000).map(|index| (index + 1, 0)).collect();
+    assert!(played == whole, "{} blocks, {counters:?}", played.len());
 }
 
 #[test]

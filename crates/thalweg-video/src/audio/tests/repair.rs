@@ -101,6 +101,24 @@ fn repetitions_in_the_stream_are_unchanged_and_none_are_sent_by_default() {
 }
 
 #[test]
+fn repetitions_in_the_stream_count_in_its_reports_and_those_of_another_stream_do_not() {
+    let wall_clock = WallClock::new(at(0), NtpTime(1 << 40));
+    for (resend, count) in [(Resend::Same, 1), (OWN_STREAM, 0)] {
+        let mut sender = sender(resend, PacketTime::Millisecond);
+        let sent = send(&mut sender, 50);
+        let payload = (sent[40].len() - HEADER_OCTETS) as u64;
+        for before in [50, 0] {
+            sender.handle_nack([65_530_u16.wrapping_add(40)]);
+            assert_eq!(repetitions(&mut sender).len(), 1);
+            let (told, packets) = (sender.sent(&wall_clock), before + count);
+            assert_eq!((told.packets, told.octets), (packets, packets * payload), "{resend:?}");
+            sender.set_ssrc(9);
+            assert_eq!(sender.sent(&wall_clock).packets, 0, "{resend:?}");
+        }
+    }
+}
+
+#[test]
 fn repetitions_add_at_most_a_tenth_and_end_when_the_stream_pauses() {
     let mut sender = sender(OWN_STREAM, PacketTime::EighthMillisecond);
     let mut again = 0;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use thalweg::DomainParticipant;
 use thalweg::qos::{AttachedData, Durability};
+use thalweg::types::Guid;
 use thalweg_types::Types;
 
 use super::export::TOPICS_ROOT;
@@ -54,26 +55,32 @@ impl Bridge {
 
     /// Looks which topics there are now. Discovery needs no more than a few looks a second.
     pub fn refresh(&mut self) -> Changes {
-        let found = self.found_topics();
+        let (found, writers) = self.found_topics();
         let mut changes = Changes::default();
-        let old: Vec<String> = self
-            .topics
-            .iter()
-            .filter(|(name, topic)| found.get(*name) != Some(&topic.found))
-            .map(|(name, _)| name.clone())
-            .collect();
-        for name in old {
-            self.topics.remove(&name);
-            let path = path_of(&name);
-            self.store.remove(&path);
-            // A topic whose writers changed their offer comes back at once.
-            if !found.contains_key(&name) {
-                changes.removed.push(path);
-            }
+        let is_gone =
+            |name: &str, topic: &BridgedTopic| found.get(name).is_none_or(|now| now.type_name != topic.found.type_name);
+        let gone = self.topics.iter().filter(|(name, topic)| is_gone(name, topic));
+        let gone: Vec<String> = gone.map(|(name, _)| name.clone()).collect();
+        // Observers of a topic that comes back with another type hear of its new state alone.
+        let _held = gone.iter().any(|name| found.contains_key(name)).then(|| self.store.hold_changes());
+        for name in &gone {
+            self.topics.remove(name);
+            self.store.remove(&path_of(name));
         }
         self.refused.retain(|name| found.contains_key(name));
         for (name, topic) in found {
-            if self.topics.contains_key(&name) || self.refused.contains(&name) {
+            if let Some(known) = self.topics.get_mut(&name) {
+                known.resource.forget_ended(&writers);
+                if known.found.offered != topic.offered
+                    && let Err(error) = known.resource.accept(&self.participant, topic.offered)
+                {
+                    tracing::warn!("the topic {name:?} is read as before, though its writers offer other QoS: {error}");
+                }
+                // Also when it failed, so that it is not tried at each look.
+                known.found = topic;
+                continue;
+            }
+            if self.refused.contains(&name) {
                 continue;
             }
             match self.add(&name, topic) {
@@ -84,6 +91,8 @@ impl Bridge {
                 }
             }
         }
+        let stays_away = gone.iter().filter(|name| !self.topics.contains_key(*name));
+        changes.removed = stays_away.map(|name| path_of(name)).collect();
         changes
     }
 
@@ -109,14 +118,16 @@ impl Bridge {
         Ok(path)
     }
 
-    /// The topics of all other participants, with the common QoS of their writers. Endpoints of a bridge make no
-    /// reason for another one to keep it: they would keep it for each other for ever.
-    fn found_topics(&self) -> BTreeMap<String, FoundTopic> {
+    /// The topics of all other participants, with the common QoS of their writers, and all writers of the domain. Endpoints of a
+    /// bridge make no reason for another one to keep it: they would keep it for each other for ever.
+    fn found_topics(&self) -> (BTreeMap<String, FoundTopic>, BTreeSet<Guid>) {
         let own = self.participant.guid_prefix();
         let mut found: BTreeMap<String, FoundTopic> = BTreeMap::new();
         let is_of_bridge = |attached: &AttachedData| attached.user == BRIDGE_MARK;
         let is_of_resource = |name: &str| name.strip_prefix(TOPICS_ROOT).is_some_and(|rest| rest.starts_with('/'));
-        for known in self.participant.publications() {
+        let publications = self.participant.publications();
+        let writers = publications.iter().map(|known| known.data.guid).collect();
+        for known in publications {
             let data = known.data;
             if data.guid.prefix == own || is_of_bridge(&data.qos.attached) || is_of_resource(&data.topic_name) {
                 continue;
@@ -140,7 +151,7 @@ impl Bridge {
                     .or_insert(FoundTopic { type_name: data.type_name.clone(), offered });
             }
         }
-        found
+        (found, writers)
     }
 }
 

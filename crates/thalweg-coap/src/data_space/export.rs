@@ -1,14 +1,15 @@
 //! Resources as topics.
 
-use std::collections::BTreeMap;
-use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
+use std::sync::{Arc, Weak};
 
 use thalweg::cdr::Representation as Encoding;
-use thalweg::{DataReader, DataWriter, Delivery, DomainParticipant, Error, Raw};
+use thalweg::{DataReader, DataWriter, Delivery, DomainParticipant, Error, Raw, Topic};
 use thalweg_types::document::{Document, MapKey};
 use thalweg_types::{READINGS, Structure, Types, codec};
 
+use super::backlog::{Backlog, Command};
 use super::topic::{Offered, raw_topic, reader_qos, writer_qos};
 use crate::message::content_format;
 use crate::resource::representation::document;
@@ -18,46 +19,42 @@ use crate::resource::{Get, LocalStore, Put, Resource, ResourceError, WatchGuard}
 ///
 /// The topic of `/sensors/door/level` is called `coap/sensors/door/level`; its type is one of `thalweg::things::Boolean`,
 /// `Integer`, `Real`, `Text` and `Octets`, after the resource's first value. All work is done by one thread, so that neither
-/// devices nor the data space wait for each other.
+/// devices nor the data space wait for each other. Of the changes and commands that wait for it, the latest of each resource
+/// count.
 #[derive(Debug)]
 pub struct Exporter {
-    exporting: Arc<Exporting>,
+    store: LocalStore,
+    backlog: Arc<Backlog>,
     watches: Vec<WatchGuard>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
 /// State of the thread of an [`Exporter`].
-#[derive(Debug)]
 struct Exporting {
-    participant: Arc<DomainParticipantOf>,
+    participant: Arc<DomainParticipant>,
     types: Types,
     store: LocalStore,
-    work: SyncSender<Work>,
-    topics: Mutex<BTreeMap<String, ExportedTopic>>,
+    backlog: Arc<Backlog>,
+    topics: BTreeMap<String, ExportedTopic>,
 }
 
-/// A participant that needs no debug text.
-struct DomainParticipantOf(Arc<DomainParticipant>);
-
-impl std::fmt::Debug for DomainParticipantOf {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("DomainParticipant")
-    }
-}
-
-#[derive(Debug)]
 struct ExportedTopic {
+    /// The resource that was written last; another one of its path may need another topic.
+    resource: Weak<dyn Resource>,
+    /// The name of its type within [`READINGS`].
+    kind: &'static str,
     structure: Arc<Structure>,
     writer: DataWriter<Raw>,
-    _reader: Option<DataReader<Raw>>,
+    /// Of an actuator.
+    reader: Option<DataReader<Raw>>,
 }
 
-enum Work {
-    /// The resource of this path has changed.
-    Write(String),
-    /// A sample of another writer arrived on the topic of the resource of this path.
-    Drive(String, Vec<u8>),
-    Stop,
+/// Why the state of a resource is not written.
+enum Unwritten {
+    /// A resource like this cannot be a topic.
+    Refused(String),
+    /// It has no state now, or the topic does not take this one.
+    Failed(String),
 }
 
 impl Exporter {
@@ -66,33 +63,30 @@ impl Exporter {
     /// # Errors
     /// When the system gives no thread.
     pub fn start(participant: Arc<DomainParticipant>, types: Types, store: LocalStore) -> std::io::Result<Exporter> {
-        let (work, inbox) = mpsc::sync_channel(WORK_MAX);
-        let participant = Arc::new(DomainParticipantOf(participant));
-        let topics = Mutex::default();
-        let exporting = Arc::new(Exporting { participant, types, store, work, topics });
-        let working = Arc::clone(&exporting);
-        let thread = std::thread::Builder::new().name("coap-export".to_owned()).spawn(move || working.run(&inbox))?;
-        Ok(Exporter { exporting, watches: Vec::new(), thread: Some(thread) })
+        let (backlog, topics) = (Arc::new(Backlog::default()), BTreeMap::new());
+        let exporting = Exporting { participant, types, store: store.clone(), backlog: Arc::clone(&backlog), topics };
+        let thread = std::thread::Builder::new().name("coap-export".to_owned()).spawn(move || exporting.run())?;
+        Ok(Exporter { store, backlog, watches: Vec::new(), thread: Some(thread) })
     }
 
-    /// Makes a topic of a resource; it appears with the resource's first value.
+    /// Makes a topic of a resource; it appears with the resource's first value, and goes with the resource. One that comes in its
+    /// place has a topic again, of the type that its value needs.
     ///
     /// # Errors
     /// [`ResourceError::NotFound`].
     pub fn add(&mut self, path: &str) -> Result<(), ResourceError> {
-        let (working, changed) = (Arc::clone(&self.exporting), path.to_owned());
-        let watch = self.exporting.store.observe(path, move || working.submit(Work::Write(changed.clone())))?;
-        self.watches.push(watch);
-        self.exporting.submit(Work::Write(path.to_owned()));
+        let (backlog, changed) = (Arc::clone(&self.backlog), path.to_owned());
+        self.watches.push(self.store.observe(path, move || backlog.add_change(&changed))?);
+        self.backlog.add_change(path);
         Ok(())
     }
 }
 
 impl Drop for Exporter {
+    /// Waits for the write or command under way; what waits is left.
     fn drop(&mut self) {
+        self.backlog.stop();
         self.watches.clear();
-        // The thread empties the queue, so there is room.
-        let _ = self.exporting.work.send(Work::Stop);
         if let Some(thread) = self.thread.take() {
             // A panic there has been reported there.
             let _ = thread.join();
@@ -101,108 +95,143 @@ impl Drop for Exporter {
 }
 
 impl Exporting {
-    fn run(self: &Arc<Self>, inbox: &Receiver<Work>) {
-        while let Ok(work) = inbox.recv() {
-            // Only the state of one resource failed; its clients learn the reason when they request it.
-            let (path, done) = match work {
-                Work::Write(path) => {
-                    let written = self.write(&path);
-                    (path, written)
+    fn run(mut self) {
+        let mut warned: BTreeSet<String> = BTreeSet::new();
+        while let Some((path, work)) = self.backlog.wait() {
+            if let Some(command) = work.command
+                && let Err(reason) = self.drive(&path, &command)
+            {
+                tracing::debug!("the resource /{path} did not take what was written to its topic: {reason}");
+            }
+            if !work.has_changed {
+                continue;
+            }
+            match self.write(&path) {
+                Ok(()) => {
+                    warned.remove(&path);
                 }
-                Work::Drive(path, bytes) => {
-                    let driven = self.drive(&path, &bytes);
-                    (path, driven)
+                Err(Unwritten::Refused(reason)) => {
+                    self.topics.remove(&path);
+                    if !warned.contains(&path) {
+                        tracing::warn!("the resource /{path} cannot be a topic: {reason}");
+                        warned.insert(path);
+                    }
                 }
-                Work::Stop => return,
-            };
-            if let Err(reason) = done {
-                tracing::debug!("the resource /{path} and its topic differ: {reason}");
+                // Its clients learn the reason when they request it.
+                Err(Unwritten::Failed(reason)) => {
+                    tracing::debug!("the resource /{path} and its topic differ: {reason}");
+                }
             }
         }
     }
 
-    /// Queues work. When the queue is full, the oldest news are still in it, and they read the newest state.
-    fn submit(&self, work: Work) {
-        match self.work.try_send(work) {
-            Ok(()) | Err(TrySendError::Disconnected(_)) => {}
-            Err(TrySendError::Full(_)) => tracing::warn!("the bridge is too slow for the changes of resources"),
-        }
-    }
-
-    fn write(self: &Arc<Self>, path: &str) -> Result<(), String> {
-        let resource = self.store.find(path).map_err(|error| error.to_string())?;
-        let get = Get { accept: Some(content_format::CBOR), ..Get::default() };
-        let representation = resource.get(&get).map_err(|error| error.to_string())?;
-        let reading = document(content_format::CBOR, &representation.payload).map_err(|error| error.to_string())?;
-        let mut topics = self.topics.lock().unwrap_or_else(PoisonError::into_inner);
-        if !topics.contains_key(path) {
-            let created = self.create(path, &*resource, &reading)?;
-            topics.insert(path.to_owned(), created);
-        }
-        let topic = &topics[path];
-        let sample = codec::encode(&topic.structure, &with_unit(reading), Encoding::Xcdr1);
-        let sample = sample.map_err(|error| error.to_string())?;
-        topic.writer.write_serialized(&sample).map(drop).map_err(|error| error.to_string())
-    }
-
-    fn create(
-        self: &Arc<Self>,
-        path: &str,
-        resource: &dyn Resource,
-        reading: &Document,
-    ) -> Result<ExportedTopic, String> {
-        let kind = match reading.member("value") {
-            Some(Document::Boolean(_)) => "Boolean",
-            Some(Document::Integer(_)) => "Integer",
-            Some(Document::Real(_)) => "Real",
-            Some(Document::Text(_)) => "Text",
-            Some(Document::Bytes(_)) => "Octets",
-            _ => return Err("it has no single value".to_owned()),
+    fn write(&mut self, path: &str) -> Result<(), Unwritten> {
+        let Ok(resource) = self.store.find(path) else {
+            // The topic's readers learn that nobody writes it any more.
+            self.topics.remove(path);
+            return Ok(());
         };
-        let structure = self.types.find(&format!("{READINGS}::{kind}")).ok_or("the types of readings are gone")?;
-        let is_actuator = resource.link().attribute("if") == Some("core.a");
-        self.endpoints(path, structure, is_actuator).map_err(|error| error.to_string())
+        let reading = reading_of(&*resource)?;
+        let kind = kind_of(&reading).ok_or_else(|| Unwritten::Refused("it has no single value".to_owned()))?;
+        let is_suited = self.topics.get(path).is_some_and(|topic| topic.suits(&resource, kind, &reading));
+        if !is_suited {
+            // Before the new one is there: the endpoints of a participant use a name with one type.
+            self.topics.remove(path);
+            let created = self.create(path, &resource, kind)?;
+            self.topics.insert(path.to_owned(), created);
+        }
+        let Some(topic) = self.topics.get_mut(path) else { return Ok(()) };
+        topic.resource = Arc::downgrade(&resource);
+        let sample = codec::encode(&topic.structure, &reading, Encoding::Xcdr1).map_err(Unwritten::failed)?;
+        topic.writer.write_serialized(&sample).map(drop).map_err(Unwritten::failed)
     }
 
-    fn endpoints(
-        self: &Arc<Self>,
-        path: &str,
-        structure: &Arc<Structure>,
-        is_actuator: bool,
-    ) -> Result<ExportedTopic, Error> {
-        let participant = &self.participant.0;
-        let topic = raw_topic(participant, &format!("{TOPICS_ROOT}/{path}"), structure);
-        let writer = participant.create_writer(&topic, writer_qos())?;
+    fn create(&self, path: &str, resource: &Arc<dyn Resource>, kind: &'static str) -> Result<ExportedTopic, Unwritten> {
+        let refused = |error: Error| Unwritten::Refused(error.to_string());
+        let structure = self.types.find(&format!("{READINGS}::{kind}"));
+        let structure = structure.ok_or_else(|| Unwritten::Refused("the types of readings are gone".to_owned()))?;
+        let topic = raw_topic(&self.participant, &format!("{TOPICS_ROOT}/{path}"), structure);
+        let writer = self.participant.create_writer(&topic, writer_qos()).map_err(refused)?;
         let mut reader = None;
-        if is_actuator {
-            // A lost command is worse than a best-effort writer that does not match and learns why.
-            let offered = Offered { is_reliable: true, is_durable: false };
-            // What this thing itself writes is its own state, and must not take the place of a command.
-            let builder = participant.reader_builder(&topic).qos(reader_qos(offered)).ignore_own_publications();
-            let created = builder.create()?;
-            let (working, driven) = (Arc::downgrade(self), path.to_owned());
-            created.on_data(Delivery::Thread, move |reader| {
-                let Some(working) = working.upgrade() else { return };
-                let samples = reader.take(TAKEN_MAX);
-                for sample in samples.iter().filter(|sample| sample.is_valid()) {
-                    working.submit(Work::Drive(driven.clone(), sample.bytes().to_vec()));
-                }
-            })?;
-            reader = Some(created);
+        if is_actuator(&**resource) {
+            reader = Some(self.create_reader(path, &topic, structure).map_err(refused)?);
         }
-        Ok(ExportedTopic { structure: Arc::clone(structure), writer, _reader: reader })
+        let resource = Arc::downgrade(resource);
+        Ok(ExportedTopic { resource, kind, structure: Arc::clone(structure), writer, reader })
     }
 
-    fn drive(&self, path: &str, bytes: &[u8]) -> Result<(), String> {
-        let structure = {
-            let topics = self.topics.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(&topics.get(path).ok_or("it has no topic")?.structure)
-        };
-        let sample = codec::decode(&structure, bytes).map_err(|error| error.to_string())?;
+    fn create_reader(
+        &self,
+        path: &str,
+        topic: &Topic<Raw>,
+        structure: &Arc<Structure>,
+    ) -> Result<DataReader<Raw>, Error> {
+        // A lost command is worse than a best-effort writer that does not match and learns why.
+        let offered = Offered { is_reliable: true, is_durable: false };
+        // What this thing itself writes is its own state, and must not take the place of a command.
+        let builder = self.participant.reader_builder(topic).qos(reader_qos(offered)).ignore_own_publications();
+        let reader = builder.create()?;
+        let (backlog, driven, structure) = (Arc::clone(&self.backlog), path.to_owned(), Arc::clone(structure));
+        reader.on_data(Delivery::Thread, move |reader| {
+            while let Some(sample) = reader.take_one() {
+                if sample.is_valid() {
+                    let command = Command { structure: Arc::clone(&structure), bytes: sample.bytes().to_vec() };
+                    backlog.add_command(&driven, command);
+                }
+            }
+        })?;
+        Ok(reader)
+    }
+
+    fn drive(&self, path: &str, command: &Command) -> Result<(), String> {
+        let sample = codec::decode(&command.structure, &command.bytes).map_err(|error| error.to_string())?;
         let payload = sample.to_cbor().map_err(|error| error.to_string())?;
         let put = Put { content_format: Some(content_format::CBOR), payload: &payload, queries: &[] };
         let resource = self.store.find(path).map_err(|error| error.to_string())?;
         resource.put(&put).map_err(|error| error.to_string())
+    }
+}
+
+impl ExportedTopic {
+    /// Whether it can tell this reading of the resource that its path has now.
+    fn suits(&self, resource: &Arc<dyn Resource>, kind: &str, reading: &Document) -> bool {
+        if !self.resource.ptr_eq(&Arc::downgrade(resource)) {
+            return self.kind == kind && self.reader.is_some() == is_actuator(&**resource);
+        }
+        // One resource may have whole numbers among others.
+        self.kind == kind || codec::encode(&self.structure, reading, Encoding::Xcdr1).is_ok()
+    }
+}
+
+impl Unwritten {
+    fn failed(error: impl Display) -> Unwritten {
+        Unwritten::Failed(error.to_string())
+    }
+}
+
+fn is_actuator(resource: &dyn Resource) -> bool {
+    resource.link().attribute("if") == Some("core.a")
+}
+
+/// The present reading of a resource.
+fn reading_of(resource: &dyn Resource) -> Result<Document, Unwritten> {
+    let get = Get { accept: Some(content_format::CBOR), ..Get::default() };
+    let representation = resource.get(&get).map_err(|error| match error {
+        ResourceError::NotAllowed(_) | ResourceError::NotAcceptable => Unwritten::Refused(error.to_string()),
+        _ => Unwritten::failed(error),
+    })?;
+    document(content_format::CBOR, &representation.payload).map(with_unit).map_err(Unwritten::failed)
+}
+
+/// The name of the type of a reading within [`READINGS`].
+fn kind_of(reading: &Document) -> Option<&'static str> {
+    match reading.member("value") {
+        Some(Document::Boolean(_)) => Some("Boolean"),
+        Some(Document::Integer(_)) => Some("Integer"),
+        Some(Document::Real(_)) => Some("Real"),
+        Some(Document::Text(_)) => Some("Text"),
+        Some(Document::Bytes(_)) => Some("Octets"),
+        _ => None,
     }
 }
 
@@ -219,7 +248,3 @@ fn with_unit(reading: Document) -> Document {
 
 /// Prefix of the names of topics of resources.
 pub const TOPICS_ROOT: &str = "coap";
-/// Most changes that may wait; chosen by us, one for each of a thing's resources.
-const WORK_MAX: usize = 4096;
-/// Samples taken at once.
-const TAKEN_MAX: usize = 64;

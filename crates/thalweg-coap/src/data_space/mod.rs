@@ -10,8 +10,10 @@
 //!
 //! Types are described in IDL; see [`thalweg_types::Types`]. Discovery does not carry them, so the bridge offers the topics whose types it has.
 
+mod backlog;
 mod bridge;
 mod export;
+mod samples;
 mod topic;
 
 pub use bridge::{Bridge, Changes, RESOURCES_ROOT};

@@ -1,17 +1,18 @@
 //! A topic as a resource.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use thalweg::cdr::Representation as Encoding;
 use thalweg::qos::{AttachedData, Durability, History, ReaderQos, Reliability, WriterQos};
-use thalweg::types::{KeyHash, Keyed};
+use thalweg::types::{Guid, KeyHash, Keyed, SequenceNumber};
 use thalweg::{DataReader, DataWriter, Delivery, DomainParticipant, Error, KeyOf, PayloadKind, Raw, Sample, Topic};
 use thalweg_types::document::{Document, MapKey};
 use thalweg_types::{Structure, Type, codec};
 
+use super::samples::{Progress, Samples};
 use crate::link_format::WebLink;
 use crate::message::content_format;
 use crate::resource::representation::{document, negotiate};
@@ -28,19 +29,17 @@ pub struct TopicResource {
     formats: Vec<u16>,
     link: WebLink,
     writer: DataWriter<Raw>,
-    reader: DataReader<Raw>,
+    /// Locked before the samples: who takes some has filed them before others take more.
+    intake: Mutex<Intake>,
     samples: Mutex<Samples>,
     watcher: OnceLock<Weak<dyn Watcher>>,
 }
 
-/// The newest sample of each instance.
-#[derive(Default)]
-struct Samples {
-    /// By instance; each with the number of its arrival.
-    instances: BTreeMap<KeyHash, (u64, Document)>,
-    arrivals: u64,
-    /// The fault of the last sample, if it could not be decoded.
-    failure: Option<String>,
+/// Where samples come from.
+struct Intake {
+    reader: Arc<DataReader<Raw>>,
+    /// What has been taken, by writer.
+    progress: BTreeMap<Guid, Progress>,
 }
 
 /// The offered QoS of a topic's writers, as far as it decides whether a reader matches them.
@@ -66,7 +65,7 @@ impl TopicResource {
     ) -> Result<Arc<TopicResource>, Error> {
         let topic = raw_topic(participant, topic_name, structure);
         let writer = participant.create_writer(&topic, writer_qos())?;
-        let reader = participant.create_reader(&topic, reader_qos(offered))?;
+        let reader = Arc::new(participant.create_reader(&topic, reader_qos(offered))?);
         let mut formats = vec![content_format::JSON, content_format::CBOR];
         formats.extend(text_member(structure).map(|_| content_format::TEXT));
         let link = link_of(&path, topic_name, "core.ps.data", "core.p", &formats).with("type", &*structure.name);
@@ -77,17 +76,48 @@ impl TopicResource {
             formats,
             link: link.with_flag("obs"),
             writer,
-            reader,
+            intake: Mutex::new(Intake { reader: Arc::clone(&reader), progress: BTreeMap::new() }),
             samples: Mutex::default(),
             watcher: OnceLock::new(),
         });
-        let heard = Arc::downgrade(&resource);
-        resource.reader.on_data(Delivery::Thread, move |reader| {
-            if let Some(resource) = heard.upgrade() {
-                resource.handle_samples(&reader.take(TAKEN_MAX));
-            }
-        })?;
+        resource.listen(&reader)?;
         Ok(resource)
+    }
+
+    /// Matches writers that offer this from now on: another reader takes the place of the present one. The samples stay.
+    ///
+    /// # Errors
+    /// When the data space refuses the reader; the present one stays.
+    pub(super) fn accept(self: &Arc<Self>, participant: &DomainParticipant, offered: Offered) -> Result<(), Error> {
+        let topic = raw_topic(participant, &self.topic_name, &self.structure);
+        let reader = Arc::new(participant.create_reader(&topic, reader_qos(offered))?);
+        self.listen(&reader)?;
+        let mut intake = self.intake();
+        intake.reader.clear_on_data();
+        let mut is_news = false;
+        while let Some(any_news) = self.take_some(&mut intake) {
+            is_news |= any_news;
+        }
+        intake.progress.values_mut().for_each(Progress::change_reader);
+        self.samples().change_reader();
+        let former = std::mem::replace(&mut intake.reader, reader);
+        drop(intake);
+        drop(former);
+        if is_news {
+            self.tell_watcher();
+        }
+        // What it has received by now was told before it had its place.
+        self.take_all();
+        Ok(())
+    }
+
+    /// Forgets what earlier readers gave of writers that are not among these, the writers of the domain.
+    pub(super) fn forget_ended(&self, writers: &BTreeSet<Guid>) {
+        self.intake().progress.retain(|writer, _| writers.contains(writer));
+        let is_other = self.samples().forget_ended(writers);
+        if is_other {
+            self.tell_watcher();
+        }
     }
 
     /// Its writer, with the matched readers.
@@ -95,30 +125,63 @@ impl TopicResource {
         &self.writer
     }
 
-    /// Its reader, with the matched writers.
-    pub fn reader(&self) -> &DataReader<Raw> {
-        &self.reader
+    /// Its present reader, with the matched writers. When these come to offer less or more, another one takes its place.
+    pub fn reader(&self) -> Arc<DataReader<Raw>> {
+        Arc::clone(&self.intake().reader)
     }
 
-    fn handle_samples(&self, taken: &[Sample<Raw>]) {
-        for sample in taken {
-            let instance = sample.info().instance;
-            let decoded = sample.is_valid().then(|| codec::decode(&self.structure, sample.bytes()));
-            let mut samples = self.samples();
-            match decoded {
-                None => {
-                    samples.instances.remove(&instance);
-                }
-                Some(Ok(document)) => samples.insert(instance, document),
-                Some(Err(error)) => {
-                    let what =
-                        format!("a sample of topic {:?} is no {}: {error}", self.topic_name, self.structure.name);
-                    samples.failure = Some(what);
-                }
+    /// Takes samples as soon as `reader` has some, if it is the present one by then.
+    fn listen(self: &Arc<Self>, reader: &DataReader<Raw>) -> Result<(), Error> {
+        let heard = Arc::downgrade(self);
+        reader.on_data(Delivery::Thread, move |_| {
+            if let Some(resource) = heard.upgrade() {
+                resource.take_all();
+            }
+        })
+    }
+
+    fn take_all(&self) {
+        loop {
+            let taken = self.take_some(&mut self.intake());
+            match taken {
+                Some(true) => self.tell_watcher(),
+                Some(false) => {}
+                None => return,
             }
         }
-        if !taken.is_empty() {
-            self.tell_watcher();
+    }
+
+    /// Takes samples that wait. Returns whether there was news among them; `None` when there were none.
+    fn take_some(&self, intake: &mut Intake) -> Option<bool> {
+        let taken = intake.reader.take(TAKEN_MAX);
+        let mut is_news = false;
+        for sample in &taken {
+            let info = sample.info();
+            if info.sequence == SequenceNumber::UNKNOWN {
+                // Its writer is gone, and gives what it has again if it comes back.
+                intake.progress.remove(&info.writer);
+            } else if !intake.progress.entry(info.writer).or_default().note(info.sequence) {
+                continue;
+            }
+            self.handle_sample(sample);
+            is_news = true;
+        }
+        (!taken.is_empty()).then_some(is_news)
+    }
+
+    fn handle_sample(&self, sample: &Sample<Raw>) {
+        let info = sample.info();
+        let decoded = sample.is_valid().then(|| codec::decode(&self.structure, sample.bytes()));
+        let mut samples = self.samples();
+        match decoded {
+            None => {
+                samples.instances.remove(&info.instance);
+            }
+            Some(Ok(document)) => samples.insert(info.instance, info.writer, document),
+            Some(Err(error)) => {
+                let what = format!("a sample of topic {:?} is no {}: {error}", self.topic_name, self.structure.name);
+                samples.failure = Some(what);
+            }
         }
     }
 
@@ -143,8 +206,8 @@ impl TopicResource {
     fn newest(&self, queries: &[&str]) -> Result<Document, ResourceError> {
         let wanted = self.wanted(queries)?;
         let samples = self.samples();
-        let fitting = samples.instances.values().filter(|(_, document)| fits(document, &wanted));
-        let newest = fitting.max_by_key(|(arrival, _)| *arrival).map(|(_, document)| document.clone());
+        let fitting = samples.instances.values().filter(|kept| fits(&kept.document, &wanted));
+        let newest = fitting.max_by_key(|kept| kept.arrival).map(|kept| kept.document.clone());
         newest.ok_or_else(|| {
             let none = || format!("no sample of topic {:?} that fits has arrived yet", self.topic_name);
             ResourceError::Unavailable(samples.failure.clone().unwrap_or_else(none), RETRY_AFTER)
@@ -162,23 +225,12 @@ impl TopicResource {
         }
     }
 
-    fn samples(&self) -> std::sync::MutexGuard<'_, Samples> {
-        self.samples.lock().unwrap_or_else(PoisonError::into_inner)
+    fn intake(&self) -> MutexGuard<'_, Intake> {
+        self.intake.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
 
-impl Samples {
-    fn insert(&mut self, instance: KeyHash, document: Document) {
-        self.arrivals += 1;
-        self.failure = None;
-        self.instances.insert(instance, (self.arrivals, document));
-        if self.instances.len() <= INSTANCES_MAX {
-            return;
-        }
-        let oldest = self.instances.iter().min_by_key(|(_, (arrival, _))| *arrival).map(|(key, _)| *key);
-        if let Some(oldest) = oldest {
-            self.instances.remove(&oldest);
-        }
+    fn samples(&self) -> MutexGuard<'_, Samples> {
+        self.samples.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -234,8 +286,8 @@ impl Resource for TopicResource {
         }
         let fitting: Vec<(KeyHash, Document)> = {
             let samples = self.samples();
-            let instances = samples.instances.iter().filter(|(_, (_, document))| fits(document, &wanted));
-            instances.map(|(hash, (_, document))| (*hash, document.clone())).collect()
+            let instances = samples.instances.iter().filter(|(_, kept)| fits(&kept.document, &wanted));
+            instances.map(|(hash, kept)| (*hash, kept.document.clone())).collect()
         };
         for (hash, document) in fitting {
             let key = codec::encode_key(&self.structure, &document, Encoding::Xcdr1)
@@ -337,8 +389,6 @@ fn text_of(value: &Document) -> String {
 
 /// USER_DATA of a bridge's writers and readers.
 pub(super) const BRIDGE_MARK: &[u8] = b"thalweg.coap-bridge;";
-/// Instances kept of a topic; the one that was silent for longest makes room.
-const INSTANCES_MAX: usize = 1024;
 /// Samples taken at once.
 const TAKEN_MAX: usize = 256;
 /// Time for which a client may keep a sample: it may be replaced at any time, and an observation reports that at once.

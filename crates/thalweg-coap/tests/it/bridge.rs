@@ -1,24 +1,19 @@
-//! Topics as resources and resources as topics, between two participants.
+//! Topics as resources, between two participants.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use thalweg::qos::{Durability, History, ReaderQos, Reliability, WriterQos};
 use thalweg::{DataReader, DomainParticipant, InstanceState, Topic};
-use thalweg_coap::data_space::{Bridge, Exporter, TopicResource, Types};
-use thalweg_coap::device::drivers::{Simulated, Simulation};
-use thalweg_coap::device::{DevicePool, Finder, Linker, Unit, Value};
+use thalweg_coap::data_space::{Bridge, Changes, TopicResource, Types};
 use thalweg_coap::interaction::handler::Catalog;
 use thalweg_coap::interaction::routes::Routes;
 use thalweg_coap::message::{Code, OptionNumber, RequestBuf, Response, content_format};
-use thalweg_coap::resource::{ChannelPolicy, LocalStore, Property, WatchGuard, add_devices, system_clock};
-use thalweg_coap::scheduler::controller::ControlLaw;
-use thalweg_coap::scheduler::{Scheduler, SchedulerConfig};
+use thalweg_coap::resource::{LocalStore, WatchGuard};
 
 /// Longer than anything takes on a loaded machine; nothing waits for it when all is well.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
 #[derive(Topic, Clone, Debug, PartialEq)]
 #[topic(name = "ShapeType", extensibility = "appendable")]
@@ -36,23 +31,16 @@ struct Text {
     data: String,
 }
 
-#[derive(Topic, Clone, Debug, PartialEq)]
-#[topic(name = "thalweg::things::Real", extensibility = "appendable")]
-struct Real {
-    value: f64,
-    unit: String,
-}
-
-fn domain() -> u32 {
+pub(super) fn domain() -> u32 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     1 + (std::process::id().wrapping_mul(31) + NEXT.fetch_add(1, Ordering::Relaxed)) % 230
 }
 
-fn participant(domain: u32) -> DomainParticipant {
+pub(super) fn participant(domain: u32) -> DomainParticipant {
     DomainParticipant::builder(domain).loopback_only().create().expect("a participant")
 }
 
-fn reliable() -> (WriterQos, ReaderQos) {
+pub(super) fn reliable() -> (WriterQos, ReaderQos) {
     let writer = WriterQos { reliability: Reliability::RELIABLE, history: History::KeepAll, ..WriterQos::default() };
     let reader = ReaderQos { reliability: Reliability::RELIABLE, history: History::KeepAll, ..ReaderQos::default() };
     (writer, reader)
@@ -60,7 +48,7 @@ fn reliable() -> (WriterQos, ReaderQos) {
 
 /// Looks again and again until it is there.
 #[track_caller]
-fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub(super) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
         if let Some(found) = look() {
@@ -71,7 +59,7 @@ fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-fn taken<T: thalweg::TopicType>(reader: &DataReader<T>) -> T {
+pub(super) fn taken<T: thalweg::TopicType>(reader: &DataReader<T>) -> T {
     until("a sample", || {
         reader.wait(Duration::from_millis(100));
         reader.take_one().filter(|sample| sample.is_valid())
@@ -301,34 +289,133 @@ fn a_topic_of_an_unknown_type_is_named_once() {
 }
 
 #[test]
-fn a_resource_is_a_topic_that_tells_and_takes_values() {
+fn the_state_of_a_topic_stays_when_its_writers_come_to_offer_less() {
+    let domain = domain();
+    let (mut side, there) = (Side::new(domain), participant(domain));
+    let square = there.create_topic::<Shape>("Square");
+    let durable = WriterQos { durability: Durability::TransientLocal, ..reliable().0 };
+    let first = there.create_writer(&square, durable).expect("a writer");
+    first.write(&shape("BLUE", 5)).expect("written");
+    let topic = side.topic("Square");
+    topic.writer().wait_for_matched(1, PATIENCE).expect("matched with its own reader");
+    until("what was written", || side.text("/topics/Square?color=BLUE").starts_with("2.05").then_some(()));
+    let json = r#"{"color":"RED","x":10,"y":2,"shapesize":3}"#;
+    let put = side.ask(&RequestBuf::put("/topics/Square", json).with_content_format(content_format::JSON));
+    assert_eq!(put.code, Code::CHANGED);
+    until("what was put", || side.text("/topics/Square").contains("\"x\":10").then_some(()));
+
+    let exchange = |side: &mut Side| {
+        let former = topic.reader().guid();
+        until("another reader", || {
+            assert_eq!(side.bridge.refresh(), Changes::default());
+            (topic.reader().guid() != former).then_some(())
+        });
+    };
+    let best_effort = WriterQos { reliability: Reliability::BestEffort, ..WriterQos::default() };
+    let second = there.create_writer(&square, best_effort).expect("a writer");
+    exchange(&mut side);
+    assert!(Arc::ptr_eq(&topic, side.bridge.topic("Square").expect("there")), "the same resource");
+    assert!(side.text("/topics/Square").contains("\"x\":10"), "the newest is what was put");
+    assert!(side.text("/topics/Square?color=BLUE").starts_with("2.05"));
+    // Nothing repeats what a best-effort writer has written while there was no match.
+    until("what the new writer writes", || {
+        second.write(&shape("GREEN", 7)).expect("written");
+        side.text("/topics/Square?color=GREEN").starts_with("2.05").then_some(())
+    });
+
+    // The reader asks for history again, and gets what is known.
+    drop(second);
+    exchange(&mut side);
+    topic.reader().wait_for_matched(2, PATIENCE).expect("matched with the first writer and its own");
+    first.write(&shape("WHITE", 9)).expect("written");
+    until("the newest", || side.text("/topics/Square").contains("WHITE").then_some(()));
+    assert!(side.text("/topics/Square?color=RED").contains("\"x\":10"));
+    until("the end of what the second wrote", || {
+        side.bridge.refresh();
+        side.text("/topics/Square?color=GREEN").starts_with("5.03").then_some(())
+    });
+}
+
+#[test]
+fn what_an_earlier_reader_of_a_topic_gave_ends_with_its_writer() {
+    let domain = domain();
+    let (mut side, there) = (Side::new(domain), participant(domain));
+    let square = there.create_topic::<Shape>("Square");
+    let first = there.create_writer(&square, reliable().0).expect("a writer");
+    let topic = side.topic("Square");
+    topic.reader().wait_for_matched(2, PATIENCE).expect("matched with the writer and its own");
+    first.wait_for_matched(1, PATIENCE).expect("matched");
+    first.write(&shape("BLUE", 5)).expect("written");
+    until("what was written", || side.text("/topics/Square?color=BLUE").starts_with("2.05").then_some(()));
+    let former = topic.reader().guid();
+    let best_effort = WriterQos { reliability: Reliability::BestEffort, ..WriterQos::default() };
+    let _second = there.create_writer(&square, best_effort).expect("a writer");
+    until("another reader", || {
+        side.bridge.refresh();
+        (topic.reader().guid() != former).then_some(())
+    });
+    side.bridge.refresh();
+    assert!(side.text("/topics/Square?color=BLUE").starts_with("2.05"), "its writer lives");
+    drop(first);
+    until("the end of what it wrote", || {
+        side.bridge.refresh();
+        side.text("/topics/Square?color=BLUE").starts_with("5.03").then_some(())
+    });
+}
+
+#[test]
+fn observers_of_a_topic_with_another_type_are_not_told_that_it_is_gone() {
     let domain = domain();
     let (here, there) = (Arc::new(participant(domain)), participant(domain));
     let store = LocalStore::new();
-    let found = Finder::new().with(Simulated::new(Simulation::default())).find(PATIENCE);
-    let scheduler = Scheduler::start(SchedulerConfig::default()).expect("a thread");
-    let linker = Linker::new(DevicePool::start(&scheduler, ControlLaw::Vta).expect("a thread"));
-    let failures = add_devices(&store, &found, &linker, &ChannelPolicy::default(), &system_clock());
-    assert_eq!(failures, []);
-    let level = Property::pushed("level", "level", Unit::NONE, PATIENCE, system_clock());
-    store.insert(Arc::new(level.clone())).expect("inserted");
-    let qos = ReaderQos { durability: Durability::TransientLocal, ..reliable().1 };
-    let read = |name: &str| there.create_reader(&there.create_topic::<Real>(name), qos.clone()).expect("a reader");
-    let (levels, means) = (read("coap/level"), read("coap/sensors/simulated0/mean"));
-    let mut exporter = Exporter::start(here, Types::default(), store.clone()).expect("started");
-    for path in ["level", "sensors/simulated0/mean"] {
-        exporter.add(path).expect("there");
-    }
-    assert!(exporter.add("nothing").is_err());
-    level.push(Value::Real(4.5));
-    assert_eq!(taken(&levels), Real { value: 4.5, unit: String::new() });
-    assert_eq!(taken(&means), Real { value: 20.0, unit: "Cel".to_owned() });
-    let topic = there.create_topic::<Real>("coap/sensors/simulated0/mean");
-    let writer = there.create_writer(&topic, reliable().0).expect("a writer");
-    // Only the exporter's reader asks for no more than this writer offers.
+    let mut bridge = Bridge::new(Arc::clone(&here), Types::default(), store.clone());
+    let shapes = there.create_writer(&there.create_topic::<Shape>("Square"), reliable().0).expect("a writer");
+    until("the topic", || (bridge.refresh().added == ["topics/Square"]).then_some(()));
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let (asked, answers) = (store.clone(), Arc::clone(&told));
+    let ask = move || {
+        let answer = asked.handle(&RequestBuf::get("/topics/Square").view());
+        answers.lock().expect("a lock").push(answer.map_or(Code::NOT_FOUND, |answer| answer.code));
+    };
+    let watch = store.observe("topics/Square", ask).expect("there");
+    drop(shapes);
+    let texts = there.create_writer(&there.create_topic::<Text>("Square"), reliable().0).expect("a writer");
+    until("the other type", || {
+        let mut known = here.publications();
+        known.retain(|known| known.data.guid.prefix == there.guid_prefix() && known.data.topic_name == "Square");
+        (known.len() == 1 && known[0].data.guid == texts.guid()).then_some(())
+    });
+    let changes = bridge.refresh();
+    assert_eq!(changes, Changes { added: vec!["topics/Square".to_owned()], ..Changes::default() });
+    assert_eq!(*told.lock().expect("a lock"), [Code::SERVICE_UNAVAILABLE], "there is no sample of the new type yet");
+    drop(watch);
+}
+
+#[test]
+fn more_instances_than_are_taken_at_once_are_all_read() {
+    const INSTANCES: i32 = 600;
+    let domain = domain();
+    let (mut side, there) = (Side::new(domain), participant(domain));
+    let writer = there.create_writer(&there.create_topic::<Shape>("Square"), reliable().0).expect("a writer");
+    let topic = side.topic("Square");
+    topic.reader().wait_for_matched(2, PATIENCE).expect("matched with the writer and its own");
     writer.wait_for_matched(1, PATIENCE).expect("matched");
-    writer.write(&Real { value: 33.0, unit: String::new() }).expect("written");
-    let mean = || store.handle(&RequestBuf::get("/sensors/simulated0/mean").view()).expect("there").payload;
-    until("the new mean", || (&*mean() == b"33").then_some(()));
-    drop(exporter);
+    // Holds up the listener until they are all there.
+    let gate = Arc::new(Mutex::new(()));
+    let closed = gate.lock().expect("a lock");
+    let held_up = Arc::clone(&gate);
+    let watch = side.store.on_change(Arc::new(move |_: &str| drop(held_up.lock())));
+    writer.write(&shape("c0", 0)).expect("written");
+    side.changes.recv_timeout(PATIENCE).expect("the first is told");
+    for number in 1..INSTANCES {
+        writer.write(&shape(&format!("c{number}"), number)).expect("written");
+    }
+    let reader = topic.reader();
+    until("the others", || (reader.available() == 599).then_some(()));
+    drop(closed);
+    until("each of them", || {
+        let is_there = |number: i32| side.text(&format!("/topics/Square?color=c{number}")).starts_with("2.05");
+        (0..INSTANCES).all(is_there).then_some(())
+    });
+    drop(watch);
 }

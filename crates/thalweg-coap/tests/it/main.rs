@@ -3,4 +3,5 @@
 mod bodies;
 mod bridge;
 mod callers;
+mod export;
 mod things;

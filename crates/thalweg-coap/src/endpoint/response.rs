@@ -28,7 +28,8 @@ impl Endpoint {
         let is_acknowledgement = message.message_type == MessageType::Acknowledgement;
         let is_confirmable = message.message_type == MessageType::Confirmable;
         let lifetime = self.config.times.exchange_lifetime.as_secs() as u32;
-        if !is_acknowledgement && let Some(fate) = self.peers.get(place).seen.fate(now, message.id, lifetime) {
+        let fate = || self.peers.get(place).seen.fate(now, message.id, message.token, lifetime);
+        if let Some(fate) = (!is_acknowledgement).then(fate).flatten() {
             return self.repeat(place, message.id, fate);
         }
         let known = self.client.find(message.token, peer);
@@ -45,7 +46,7 @@ impl Endpoint {
             let is_notification = message.options.value(OptionNumber::OBSERVE).is_some();
             if is_confirmable || (is_notification && !is_acknowledgement) {
                 self.send_empty(place, MessageType::Reset, message.id);
-                self.note(now, place, message.id, MessageFate::Rejected);
+                self.note(now, place, (message.id, message.token), MessageFate::Rejected);
             }
             if let Some((id, number)) = expected.zip(unknown) {
                 self.fail(now, id, RequestError::UnknownOption(number));
@@ -63,9 +64,11 @@ impl Endpoint {
         match message.message_type {
             MessageType::Confirmable => {
                 self.send_empty(place, MessageType::Acknowledgement, message.id);
-                self.note(now, place, message.id, MessageFate::Acknowledged);
+                self.note(now, place, (message.id, message.token), MessageFate::Acknowledged);
             }
-            MessageType::NonConfirmable => self.note(now, place, message.id, MessageFate::Ignored),
+            MessageType::NonConfirmable => {
+                self.note(now, place, (message.id, message.token), MessageFate::Ignored);
+            }
             MessageType::Acknowledgement | MessageType::Reset => {}
         }
     }

@@ -167,7 +167,7 @@ impl Endpoint {
             _ => Kind::NonConfirmable,
         };
         if kind != Kind::Confirmable && is_repeatable {
-            self.note(now, place, message.id, MessageFate::Ignored);
+            self.note(now, place, (message.id, message.token), MessageFate::Ignored);
         }
         self.peers.hold_again(place);
         let exchange = Exchange {
@@ -292,7 +292,7 @@ impl Endpoint {
             let key = self.answer_key(place, message, token);
             self.server.answers_of(is_once).open(key, id);
         } else if kind == Kind::Confirmable {
-            self.note(now, place, message, MessageFate::Repeatable(index_of(id)));
+            self.note(now, place, (message, token), MessageFate::Repeatable(index_of(id)));
         }
         self.events.push_back(EndpointEvent::Request { exchange: ExchangeId(id), peer, delivery, request });
     }
@@ -319,7 +319,7 @@ impl Endpoint {
         let state = self.peers.get(place);
         if is_repeatable {
             let lifetime = self.config.times.exchange_lifetime.as_secs() as u32;
-            return match state.seen.fate(now, message.id, lifetime) {
+            return match state.seen.fate(now, message.id, message.token, lifetime) {
                 None => false,
                 Some(MessageFate::Repeatable(index)) => {
                     let open = self.server.exchanges.at(index).map(|(_, exchange)| exchange);
@@ -370,9 +370,9 @@ impl Endpoint {
         }
     }
 
-    pub(super) fn note(&mut self, now: Instant, place: u32, id: MessageId, fate: MessageFate) {
+    pub(super) fn note(&mut self, now: Instant, place: u32, (id, token): (MessageId, Token), fate: MessageFate) {
         let entries_max = self.config.limits.duplicates_max;
-        self.peers.get_mut(place).seen.note(now, id, fate, entries_max);
+        self.peers.get_mut(place).seen.note(now, id, token, fate, entries_max);
     }
 
     /// Sends the response to an exchange that is over, and releases its peer.
@@ -479,7 +479,7 @@ impl Endpoint {
             let early = answers.keep(now, key, peer.host(), sent, times);
             self.counters.answers_evicted += early as u64;
         } else if exchange.kind == Kind::Acknowledged {
-            self.note(now, exchange.peer, exchange.id, MessageFate::Acknowledged);
+            self.note(now, exchange.peer, (exchange.id, exchange.token), MessageFate::Acknowledged);
         }
         self.peers.release(exchange.peer);
     }

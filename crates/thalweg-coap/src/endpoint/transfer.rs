@@ -125,8 +125,11 @@ impl BlockTransfer {
     fn accept_upload(&mut self, code: Code, block1: Option<Block>, len: usize) -> Option<TransferStep> {
         let size = 16 << self.exponent;
         let expected = Block { number: (self.sent / size) as u32, more: true, exponent: self.exponent };
+        let is_followed = self.sent + size < len && block1.is_some_and(|block| block.number == expected.number);
+        // The server used this block by itself; it waits for those that follow all the same (RFC 7959 §2.3).
+        let is_used_alone = code.is_success() && block1.is_some_and(|block| !block.more);
         match (code, block1) {
-            (Code::CONTINUE, Some(block)) if block.number == expected.number && self.sent + size < len => {
+            (_, Some(block)) if is_followed && (code == Code::CONTINUE || is_used_alone) => {
                 self.sent += size;
                 self.exponent = self.exponent.min(block.exponent);
                 Some(TransferStep::Next)

@@ -188,6 +188,7 @@ impl ReliableEndpoint {
         }
         let (mut response, block1, _) = read_response(&ReliableMessage { options, ..*message }.as_datagram());
         let joined_block = joined.as_ref().and_then(|joined| joined.block2);
+        let answered = joined.and_then(|joined| joined.block1).or(block1.map(|block| (block.number, block.more)));
         if let Some((number, more)) = joined_block {
             response.block = Some(Block { number, more, exponent: Block::EXPONENT_MAX });
         }
@@ -203,10 +204,16 @@ impl ReliableEndpoint {
             let first = own.first;
             connection.requests.retain(|token, other| *other != request || *token == first);
         }
-        if response.code == Code::CONTINUE {
-            let len = own.request.view().payload.len();
+        let len = own.request.view().payload.len();
+        // The other end used these blocks by themselves; it waits for those that follow all the same (RFC 7959 §2.3).
+        let is_used_alone = response.code.is_success()
+            && answered == Some(((own.sent / 1024) as u32, false))
+            && own.wanted.is_none()
+            && !is_new_state
+            && own.sent + own.under_way < len;
+        if response.code == Code::CONTINUE || is_used_alone {
             own.sent += own.under_way;
-            if block1.is_none() && joined.is_none() || own.sent >= len {
+            if answered.is_none() || own.sent >= len {
                 let expected = Block { number: (own.sent / 1024) as u32, more: true, exponent: Block::EXPONENT_MAX };
                 return self.fail(id, request, RequestError::BlockMismatch { expected });
             }
@@ -276,7 +283,7 @@ impl ReliableEndpoint {
         let Some(own) = self.asking.requests.get_mut(request.0) else { return };
         let wants = own.request.view().observe() == Some(Observe::Register);
         if wants && response.code.is_success() && response.observe.is_some() {
-            (own.sent, own.under_way) = (0, 1);
+            (own.sent, own.under_way) = (0, own.request.view().payload.len().max(1));
         } else {
             response.observe = None;
             self.asking.requests.remove(request.0);
@@ -300,7 +307,9 @@ impl ReliableEndpoint {
 
 /// Block options that stand for joined blocks.
 struct Joined {
-    /// Number and continuation of a Block2 of that kind; of a Block1 nothing is new.
+    /// Number and continuation of a Block1 of that kind.
+    block1: Option<(u32, bool)>,
+    /// The same of a Block2.
     block2: Option<(u32, bool)>,
 }
 
@@ -311,19 +320,16 @@ fn take_joined(options: Options<'_>, plain: &mut Vec<u8>) -> Option<Joined> {
     if !options.clone().any(|(number, value)| is_block(number) && is_joined(value)) {
         return None;
     }
-    let (mut block2, mut last) = (None, OptionNumber(0));
+    let (mut block1, mut block2, mut last) = (None, None, OptionNumber(0));
     for (number, value) in options {
-        match number {
-            OptionNumber::BLOCK2 if is_joined(value) => {
-                let bits = parse_uint(value).unwrap_or_default();
-                block2 = Some((bits >> 4, bits & 8 != 0));
-            }
-            OptionNumber::BLOCK1 if is_joined(value) => {}
-            _ => {
-                write_option(plain, last, number, value);
-                last = number;
-            }
+        if !is_block(number) || !is_joined(value) {
+            write_option(plain, last, number, value);
+            last = number;
+            continue;
         }
+        let bits = parse_uint(value).unwrap_or_default();
+        let place = if number == OptionNumber::BLOCK1 { &mut block1 } else { &mut block2 };
+        *place = Some((bits >> 4, bits & 8 != 0));
     }
-    Some(Joined { block2 })
+    Some(Joined { block1, block2 })
 }

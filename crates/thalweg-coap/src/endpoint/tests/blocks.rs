@@ -183,6 +183,36 @@ fn a_missing_block_is_noticed_and_the_body_sent_again() {
     assert_eq!(arrived.into_inner(), body(2500));
 }
 
+/// A server that keeps nothing of a body uses each block by itself (RFC 7959 §3.2).
+#[test]
+fn a_body_whose_blocks_are_used_one_by_one_is_sent_to_its_end() {
+    let mut client = Host::new(Config::default());
+    let request = RequestBuf::put("/a", body(2100));
+    client.endpoint.request(client.now, peer(SERVER), request, Confirmability::Confirmable).unwrap();
+    let mut lines = Vec::new();
+    for number in 0..3 {
+        let events = client.events();
+        assert!(events.is_empty(), "after {number} of 3 blocks: {events:?}");
+        let sent = client.sent().remove(0);
+        lines.push(describe(&sent));
+        let request = CoapMessage::parse(&sent).unwrap();
+        let (mut answer, kind) = (Vec::new(), MessageType::Acknowledgement);
+        let (code, id, token) = (Code::CHANGED, request.id, request.token);
+        let mut writer = crate::message::MessageWriter::new(&mut answer, kind, code, id, &token);
+        writer.uint(OptionNumber::BLOCK1, Block { number, more: false, exponent: 6 }.to_uint());
+        client.receive(SERVER, &answer);
+    }
+    assert_eq!(
+        lines,
+        [
+            "CON 0.03 /a Block1=0/1/1024 Size1=2100 Request-Tag [1024]",
+            "CON 0.03 /a Block1=1/1/1024 Request-Tag [1024]",
+            "CON 0.03 /a Block1=2/0/1024 Request-Tag [52]",
+        ]
+    );
+    assert_eq!((response(&mut client).code, client.sent().len()), (Code::CHANGED, 0));
+}
+
 #[test]
 fn unfinished_bodies_make_room_for_others_and_end() {
     let limits = EndpointLimits { transfer_bytes_max: 10_000, ..EndpointLimits::default() };

@@ -399,3 +399,16 @@ fn a_handler_lets_a_client_prove_its_address() {
     let lines = exchange(&mut client, &mut server, handler);
     assert_eq!(lines[1..], ["< ACK 4.01 Max-Age=0 [14]"]);
 }
+
+#[test]
+fn messages_in_a_clients_name_use_up_none_of_its_ids() {
+    let mut server = server(100);
+    for kind in [NON, CON] {
+        server.ask(stranger(1), &request(kind, Code::GET, 7, &[PATH], &[]));
+    }
+    let (mut own, token) = (Vec::new(), Token::new(b"own").unwrap());
+    let mut writer = MessageWriter::new(&mut own, CON, Code::GET, MessageId(7), &token);
+    writer.option(PATH.0, PATH.1);
+    writer.payload(&[]);
+    assert_eq!(server.ask(stranger(1), &own), ["ACK 2.05 Content-Format=0 [1]"]);
+}

@@ -1,6 +1,7 @@
 mod crowds;
 mod ending;
 mod latest_state;
+mod uploads;
 
 use std::net::SocketAddr;
 

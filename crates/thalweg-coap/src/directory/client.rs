@@ -1,7 +1,7 @@
 //! Registration of this thing's resources at a directory elsewhere.
 
 use std::sync::Arc;
-use std::sync::mpsc;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use crate::link_format;
@@ -33,20 +33,25 @@ pub struct Registration {
     /// The path of the newest registration, unless the directory has forgotten it.
     location: Option<String>,
     registered_links: String,
+    /// Comes when it shall end.
+    stop: ServiceStop,
 }
 
 impl Registration {
     /// Not registered yet.
     pub fn new(plan: RegistrationPlan, remote: Arc<dyn Remote>) -> Registration {
-        Registration { plan, remote, location: None, registered_links: String::new() }
+        let (location, registered_links, stop) = (None, String::new(), ServiceStop::default());
+        Registration { plan, remote, location, registered_links, stop }
     }
 
-    /// Keeps the resources of `things` registered until `stop` comes. `tell` hears of each change of the state: registered,
-    /// or why not.
+    /// Keeps the resources of `things` registered until `stop` comes; a silent directory holds its end up for a second. `tell`
+    /// hears of each change of the state: registered, or why not.
     pub fn run(mut self, things: &Things, stop: &ServiceStop, tell: &dyn Fn(&Result<String, ResourceError>)) {
+        self.stop = stop.clone();
         let mut pause = RETRY_MIN;
         let mut is_registered = false;
-        loop {
+        // At the end of the thing nobody waits for a silent directory: the lifetime ends there, too.
+        let end_patience = loop {
             match self.renew(link_format::encode(things.local().links().iter())) {
                 Ok(()) => {
                     if !is_registered {
@@ -55,22 +60,22 @@ impl Registration {
                     (is_registered, pause) = (true, RETRY_MIN);
                     let due = self.plan.lifetime.mul_f64(REFRESH_PART);
                     if self.wait_for_change(things, stop, due) {
-                        break;
+                        break END_PATIENCE;
                     }
                 }
+                Err(ResourceError::NoAnswer(_)) if stop.came() => break Duration::ZERO,
                 Err(error) => {
                     is_registered = false;
                     tell(&Err(error));
                     if stop.wait(pause) {
-                        break;
+                        break END_PATIENCE;
                     }
                     pause = (pause * 2).min(RETRY_MAX);
                 }
             }
-        }
+        };
         if let Some(location) = self.location.take() {
-            // At the end of the thing nobody waits for a silent directory: the lifetime ends there, too.
-            let _ = self.ask(RequestBuf::delete(&location), END_PATIENCE);
+            let _ = self.ask(RequestBuf::delete(&location), end_patience);
         }
     }
 
@@ -132,6 +137,7 @@ impl Registration {
         if response.code == Code::CHANGED { Ok(()) } else { Err(self.refused(&response)) }
     }
 
+    /// Asks the directory; once this registration shall end, an answer has [`END_PATIENCE`] left.
     fn ask(&self, request: RequestBuf, patience: Duration) -> Result<Response, ResourceError> {
         let (sender, answer) = mpsc::sync_channel(1);
         let completion = move |outcome| {
@@ -139,8 +145,19 @@ impl Registration {
             let _ = sender.send(outcome);
         };
         self.remote.request(&self.plan.directory, request, Box::new(completion));
-        let late = || Err(ResourceError::NoAnswer(format!("the directory {} gave no answer", self.plan.directory)));
-        answer.recv_timeout(patience).unwrap_or_else(|_| late())
+        let mut left = patience;
+        while !left.is_zero() {
+            let step = left.min(STOP_LOOK_PERIOD);
+            match answer.recv_timeout(step) {
+                Ok(outcome) => return outcome,
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => left -= step,
+            }
+            if self.stop.came() {
+                left = left.min(END_PATIENCE);
+            }
+        }
+        Err(ResourceError::NoAnswer(format!("the directory {} gave no answer", self.plan.directory)))
     }
 
     fn refused(&self, response: &Response) -> ResourceError {
@@ -168,4 +185,7 @@ const RETRY_MAX: Duration = Duration::from_secs(300);
 const LOOK_PERIOD: Duration = Duration::from_millis(500);
 /// MAX_TRANSMIT_WAIT.
 const PATIENCE: Duration = Duration::from_secs(93);
-const END_PATIENCE: Duration = Duration::from_secs(1);
+/// For the removal, and for the answer that is under way when a registration shall end: what that makes is removed, too.
+const END_PATIENCE: Duration = Duration::from_millis(900);
+/// Interval at which a request looks whether the registration shall end.
+const STOP_LOOK_PERIOD: Duration = Duration::from_millis(100);

@@ -1,3 +1,4 @@
+mod ending;
 mod ownership;
 mod strangers;
 

@@ -26,6 +26,11 @@ impl<P: PartialEq + Clone, H> Kept<P, H> {
         });
     }
 
+    /// Holders of the parts that [`end`](Self::end) would end.
+    pub(super) fn leaving(&self, wanted: &[P]) -> impl Iterator<Item = &H> {
+        self.parts.iter().filter(move |(plan, _)| !wanted.contains(plan)).map(|(_, holder)| holder)
+    }
+
     /// Begins parts that are new; those that failed before are tried again.
     pub(super) fn begin(
         &mut self,

@@ -1,13 +1,17 @@
 //! Resources of other things, served here as they were last told.
 
+use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use thalweg_base::time::Instant;
 
+use crate::device::Unit;
 use crate::link_format::WebLink;
+use crate::message::Code;
 use crate::proxy::escaped;
+use crate::resource::representation::{READING_FORMATS, of_value};
 use crate::resource::{Clock, Get, Put, RemoteName, Resource, ResourceError, ResourceRepresentation, Watcher};
 use crate::service::{RemoteObservation, Things};
 
@@ -27,6 +31,8 @@ pub(super) struct MirrorState {
     clock: Clock,
     latest: Mutex<Latest>,
     watcher: OnceLock<Weak<dyn Watcher>>,
+    /// Formats of readings that the thing does not have, as it said since it was away last; they are made of what it has.
+    lacking: Mutex<BTreeSet<u16>>,
     /// Forgets what is kept of the resource in other formats, and of its queries.
     forget: Box<dyn Fn() + Send + Sync>,
 }
@@ -45,8 +51,8 @@ impl Mirror {
     /// Observes `name` and serves it as `path`.
     pub(super) fn start(path: String, name: RemoteName, things: &Things, clock: Clock) -> Mirror {
         let forget = Box::new(things.forgetter(&name));
-        let (latest, watcher) = (Mutex::default(), OnceLock::new());
-        let state = Arc::new(MirrorState { path: path.clone(), clock, latest, watcher, forget });
+        let (latest, watcher, lacking) = (Mutex::default(), OnceLock::new(), Mutex::default());
+        let state = Arc::new(MirrorState { path: path.clone(), clock, latest, watcher, lacking, forget });
         let told = Arc::downgrade(&state);
         let observation = things.watch(&name, move |outcome| {
             if let Some(state) = told.upgrade() {
@@ -55,16 +61,51 @@ impl Mirror {
         });
         Mirror { path, name, things: things.clone().with_patience(PATIENCE), state, _observation: observation }
     }
+
+    /// The state as the thing has it: what it was last told if that serves, else the thing's answer.
+    fn find(&self, request: &Get<'_>) -> Result<ResourceRepresentation, ResourceError> {
+        let now = (self.state.clock)();
+        {
+            let latest = self.state.latest.lock().unwrap_or_else(PoisonError::into_inner);
+            match &*latest {
+                Latest::Told(state, told) => {
+                    let fits = request.accept.is_none_or(|format| Some(format) == state.content_format);
+                    let rest = fresh_for(state, *told, now);
+                    if fits && request.queries.is_empty() && !rest.is_zero() {
+                        return Ok(ResourceRepresentation { max_age: rest.min(state.max_age), ..state.clone() });
+                    }
+                }
+                // The observation tries again by itself; clients need not wait for a thing that is away.
+                Latest::Failed(error @ ResourceError::NoAnswer(_)) => return Err(error.clone()),
+                Latest::Nothing | Latest::Outdated(_) | Latest::Failed(_) => {}
+            }
+        }
+        let name = RemoteName { path: format!("{}{}", self.name.path, query_of(request.queries)), ..self.name.clone() };
+        self.things.relay(&name, request.accept).map(|(representation, _)| representation)
+    }
+
+    /// The state as a reading in `format`, made of the format that the thing prefers.
+    fn make(&self, format: u16, queries: &[&str]) -> Result<ResourceRepresentation, ResourceError> {
+        let state = self.find(&Get { accept: None, queries })?;
+        let (value, symbol) = state.value().map_err(|_| ResourceError::NotAcceptable)?;
+        let unit = Unit::new(&symbol).unwrap_or(Unit::NONE);
+        let payload = of_value(format, &self.path, &value, unit).map_err(|_| ResourceError::NotAcceptable)?;
+        Ok(ResourceRepresentation::new(format, payload, state.max_age))
+    }
 }
 
 impl MirrorState {
     fn handle_news(&self, outcome: Result<ResourceRepresentation, ResourceError>) {
         let latest = match outcome {
             Ok(representation) => Latest::Told(representation, (self.clock)()),
-            Err(error) => Latest::Failed(error),
+            Err(error) => {
+                // It may come back as another one.
+                self.lacking().clear();
+                Latest::Failed(error)
+            }
         };
         let changed = {
-            let mut known = self.latest.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let mut known = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
             let changed = match (&*known, &latest) {
                 (Latest::Told(old, _) | Latest::Outdated(old), Latest::Told(new, _)) => {
                     (&old.payload, old.content_format) != (&new.payload, new.content_format)
@@ -92,11 +133,15 @@ impl MirrorState {
 
     /// What was told before counts no more: requests, and conditions of the next change, ask the thing until it tells anew.
     fn outdate(&self) {
-        let mut known = self.latest.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut known = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
         *known = match std::mem::take(&mut *known) {
             Latest::Told(old, _) => Latest::Outdated(old),
             other => other,
         };
+    }
+
+    fn lacking(&self) -> MutexGuard<'_, BTreeSet<u16>> {
+        self.lacking.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -118,25 +163,23 @@ impl Resource for Mirror {
         true
     }
 
+    /// A thing may have its readings as text alone; services, packs and topics want them in other formats.
     fn get(&self, request: &Get<'_>) -> Result<ResourceRepresentation, ResourceError> {
-        let now = (self.state.clock)();
-        {
-            let latest = self.state.latest.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            match &*latest {
-                Latest::Told(state, told) => {
-                    let fits = request.accept.is_none_or(|format| Some(format) == state.content_format);
-                    let rest = fresh_for(state, *told, now);
-                    if fits && request.queries.is_empty() && !rest.is_zero() {
-                        return Ok(ResourceRepresentation { max_age: rest.min(state.max_age), ..state.clone() });
-                    }
-                }
-                // The observation tries again by itself; clients need not wait for a thing that is away.
-                Latest::Failed(error @ ResourceError::NoAnswer(_)) => return Err(error.clone()),
-                Latest::Nothing | Latest::Outdated(_) | Latest::Failed(_) => {}
-            }
+        let format = request.accept.filter(|format| READING_FORMATS.contains(format));
+        let Some(format) = format else { return self.find(request) };
+        let is_lacking = request.queries.is_empty() && self.state.lacking().contains(&format);
+        if is_lacking {
+            return self.make(format, request.queries);
         }
-        let name = RemoteName { path: format!("{}{}", self.name.path, query_of(request.queries)), ..self.name.clone() };
-        self.things.relay(&name, request.accept).map(|(representation, _)| representation)
+        let refusal = match self.find(request) {
+            Err(error) if matches!(error.code(), Code::NOT_ACCEPTABLE | Code::BAD_OPTION) => error,
+            outcome => return outcome,
+        };
+        let made = self.make(format, request.queries).map_err(|_| refusal)?;
+        if request.queries.is_empty() {
+            self.state.lacking().insert(format);
+        }
+        Ok(made)
     }
 
     fn put(&self, request: &Put<'_>) -> Result<(), ResourceError> {
@@ -204,6 +247,7 @@ mod tests {
             clock: Arc::new(|| Instant::ZERO),
             latest: Mutex::default(),
             watcher: OnceLock::new(),
+            lacking: Mutex::default(),
             forget: Box::new(move || forgets.note("forgotten")),
         };
         let told: Arc<dyn Watcher> = Arc::<Heard>::clone(&heard);

@@ -92,6 +92,13 @@ struct RunningService {
     name: String,
 }
 
+impl RunningService {
+    /// Tells the service to end, so that it does so while others are waited for.
+    fn announce_stop(&self) {
+        self.services.lock().unwrap_or_else(PoisonError::into_inner).announce_stop(&self.name);
+    }
+}
+
 impl Drop for RunningService {
     fn drop(&mut self) {
         self.services.lock().unwrap_or_else(PoisonError::into_inner).stop(&self.name);
@@ -129,12 +136,15 @@ impl Parts {
     /// Ends what the plan does not have. Observers hear of changes when the result is dropped, so that those of a resource that is
     /// replaced hear of its new state alone.
     pub(super) fn end(&mut self, plan: &GatewayPlan, changes: &mut GatewayChanges) -> HeldChanges {
+        // A directory may take its time, and nobody's news wait for it: registrations take no resource with them.
+        self.registrations.leaving(&plan.registrations).for_each(RunningService::announce_stop);
+        self.registrations.end(&plan.registrations, registration_name, changes);
         let held = self.surroundings.store.hold_changes();
         let bridges: Vec<BridgePlan> = plan.bridge.iter().cloned().collect();
         // Who uses others ends before them.
         self.bridge.end(&bridges, bridge_name, changes);
+        self.running_services.leaving(&plan.services).for_each(RunningService::announce_stop);
         self.running_services.end(&plan.services, |one| one.name.clone(), changes);
-        self.registrations.end(&plan.registrations, registration_name, changes);
         self.packs.end(&plan.packs, |one| one.path.clone(), changes);
         self.remotes.end(&plan.remotes, |one| one.path.clone(), changes);
         self.values.end(&plan.resources, |one| one.path.clone(), changes);
@@ -186,7 +196,7 @@ impl Parts {
                 Ok(location) => tracing::info!("registered at {directory} as {location}"),
                 Err(error) => tracing::warn!("not registered at {directory}: {error}"),
             };
-            let name = format!("register-{}", one.endpoint);
+            let name = format!("register-{} in {:?} at {}", one.endpoint, one.sector, one.directory);
             start_service(services, &name, move |things, stop| registration.run(things, stop, &tell))
         });
         self.bridge.begin(&bridges, bridge_name, changes, |one| RunningBridge::start(one, &around.store));
@@ -196,6 +206,12 @@ impl Parts {
     /// Looks at what changes by itself.
     pub(super) fn refresh(&mut self, changes: &mut GatewayChanges) {
         self.bridge.holders().for_each(|bridge| bridge.refresh(changes));
+    }
+}
+
+impl Drop for Parts {
+    fn drop(&mut self) {
+        self.services.lock().unwrap_or_else(PoisonError::into_inner).announce_stops();
     }
 }
 
@@ -247,8 +263,8 @@ impl Surroundings {
     }
 
     fn add_value(&self, plan: &ValuePlan) -> Result<StoredPaths, String> {
-        let property = Property::pushed(&plan.path, &plan.quantity, plan.unit, plan.max_age, system_clock());
-        property.push(plan.value.clone());
+        let (max_age, value) = (plan.max_age, plan.value.clone());
+        let property = Property::constant(&plan.path, &plan.quantity, plan.unit, max_age, value, system_clock());
         self.add(vec![Arc::new(property)])
     }
 

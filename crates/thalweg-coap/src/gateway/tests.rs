@@ -159,6 +159,26 @@ fn a_registration_of_a_server_at_every_address_needs_a_base() {
 }
 
 #[test]
+fn an_endpoint_is_registered_at_two_directories_and_leaves_silent_ones_at_once() {
+    let silent = [(); 2].map(|()| std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket"));
+    let at = |socket: &std::net::UdpSocket| {
+        let address = socket.local_addr().expect("an address");
+        format!("[[registration]]\ndirectory = \"coap://{address}\"\nendpoint = \"a\"\n")
+    };
+    let lines: String = silent.iter().map(at).collect();
+    let mut gateway = Gateway::start(plan(&lines)).expect("started");
+    let changes = gateway.start_parts();
+    assert_eq!((changes.started.len(), changes.failed), (2, vec![]));
+    for socket in &silent {
+        socket.set_read_timeout(Some(Duration::from_secs(30))).expect("a time limit");
+        socket.recv_from(&mut [0; 1500]).expect("it is asked");
+    }
+    let start = std::time::Instant::now();
+    assert_eq!(gateway.reload(plan("")).expect("taken over").ended.len(), 2);
+    assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
+}
+
+#[test]
 fn a_pack_holds_all_readings_and_drives_what_it_names() {
     use crate::message::content_format::{SENML_CBOR, SENML_JSON};
     let lines = "[[device]]\ndriver = \"kit\"\nname = \"l\"\nmodel = \"led\"\ncount = 2\n\
@@ -184,6 +204,18 @@ fn a_pack_holds_all_readings_and_drives_what_it_names() {
         put(r#"[{"bn":"sensors/l-","n":"2/light","vb":false},{"n":"3/light","vb":false}]"#).expect_err("no l-3");
     assert!(wrong.to_string().contains("there is no /sensors/l-3/light"), "{wrong}");
     assert_eq!(value(&gateway, "sensors/l-2/light"), Some(Value::Boolean(true)), "nothing moved");
+}
+
+#[test]
+fn a_value_of_the_file_may_be_kept_for_its_time_whenever_it_is_asked_for_alone_and_in_a_pack() {
+    let lines = "[[resource]]\npath = \"a/name\"\nvalue = \"Main Street 7\"\n[[pack]]\npath = \"all\"\nroot = \"a\"\n";
+    let mut gateway = Gateway::start(plan(lines)).expect("started");
+    assert_eq!(gateway.start_parts().failed, Vec::<String>::new());
+    std::thread::sleep(Duration::from_millis(1));
+    for path in ["a/name", "all"] {
+        let got = gateway.store().find(path).expect("there").get(&Get::default()).expect("a reading");
+        assert_eq!(got.max_age, Duration::from_secs(60), "{path}");
+    }
 }
 
 /// A client that has proved nothing, at this address.

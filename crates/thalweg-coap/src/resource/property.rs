@@ -109,6 +109,14 @@ impl Property {
         Property::create(description, None, None, clock)
     }
 
+    /// A property that has this value for good; clients may keep it for `max_age` whenever they ask.
+    pub fn constant(path: &str, quantity: &str, unit: Unit, max_age: Duration, value: Value, clock: Clock) -> Property {
+        let description = PropertyDescription::new(path, quantity, unit, Sampling::Constant { max_age });
+        let property = Property::create(description, None, None, clock);
+        property.push(value);
+        property
+    }
+
     fn create(
         description: PropertyDescription,
         source: Option<Box<dyn Source>>,
@@ -224,7 +232,10 @@ impl Resource for Property {
         let format = negotiate(&READING_FORMATS, request.accept)?;
         let sampled = self.read()?;
         let payload = of_value(format, &self.shared.path, &sampled.value, self.shared.unit)?;
-        let max_age = sampled.fresh_for((self.shared.clock)());
+        let max_age = match self.shared.sampling {
+            Sampling::Constant { max_age } => max_age,
+            _ => sampled.fresh_for((self.shared.clock)()),
+        };
         Ok(ResourceRepresentation::new(format, payload, max_age))
     }
 
@@ -240,7 +251,7 @@ impl Resource for Property {
     }
 
     fn is_timed(&self) -> bool {
-        !matches!(self.shared.sampling, Sampling::Pushed { .. })
+        !matches!(self.shared.sampling, Sampling::Pushed { .. } | Sampling::Constant { .. })
     }
 
     fn sensing(&self) -> Option<SensingReport> {

@@ -27,6 +27,11 @@ pub enum Sampling {
         /// Time for which a client may keep a value.
         max_age: Duration,
     },
+    /// Never: it has its value for good.
+    Constant {
+        /// Time for which a client may keep the value, from any answer on.
+        max_age: Duration,
+    },
 }
 
 /// A reading in the store.
@@ -108,7 +113,10 @@ impl<W> PropertyState<W> {
             observed: false,
             adaptive: match sampling {
                 Sampling::Adaptive(policy) => Some(AdaptiveSensing::new(policy)),
-                Sampling::Periodic { .. } | Sampling::OnDemand { .. } | Sampling::Pushed { .. } => None,
+                Sampling::Periodic { .. }
+                | Sampling::OnDemand { .. }
+                | Sampling::Pushed { .. }
+                | Sampling::Constant { .. } => None,
             },
         }
     }
@@ -208,7 +216,7 @@ impl<W> PropertyState<W> {
 
     /// When [`handle_timeout`](Self::handle_timeout) or [`poll_sample`](Self::poll_sample) has something to do next.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let is_sampled = !matches!(self.sampling, Sampling::Pushed { .. })
+        let is_sampled = !matches!(self.sampling, Sampling::Pushed { .. } | Sampling::Constant { .. })
             && (self.observed || !matches!(self.sampling, Sampling::OnDemand { .. }));
         let sample = is_sampled.then_some(self.sample_due);
         let deadline = match &self.flight {
@@ -249,7 +257,7 @@ impl<W> PropertyState<W> {
                 let oldest = period.saturating_mul(PERIODS_MAX).max(period.saturating_add(self.read_timeout));
                 now.since(latest.taken) <= oldest
             }
-            Sampling::Pushed { .. } => true,
+            Sampling::Pushed { .. } | Sampling::Constant { .. } => true,
         }
     }
 
@@ -258,7 +266,7 @@ impl<W> PropertyState<W> {
             Sampling::Periodic { period } => period,
             // The notification of a change asks for the state again; that must not cause the next change.
             Sampling::OnDemand { max_age } if self.observed => max_age.max(OBSERVED_PERIOD_MIN),
-            Sampling::OnDemand { max_age } | Sampling::Pushed { max_age } => max_age,
+            Sampling::OnDemand { max_age } | Sampling::Pushed { max_age } | Sampling::Constant { max_age } => max_age,
             Sampling::Adaptive(policy) => self.adaptive.as_ref().map_or(policy.period_min, AdaptiveSensing::max_age),
         }
     }
@@ -270,14 +278,14 @@ impl<W> PropertyState<W> {
             }
             Sampling::Periodic { period } => Some(period.max(PERIOD_MIN)),
             Sampling::OnDemand { max_age } => self.observed.then_some(max_age.max(OBSERVED_PERIOD_MIN)),
-            Sampling::Pushed { .. } => None,
+            Sampling::Pushed { .. } | Sampling::Constant { .. } => None,
         }
     }
 }
 
 fn nothing_yet(sampling: Sampling) -> DeviceError {
     DeviceError::Absent(match sampling {
-        Sampling::Pushed { .. } => "nothing has been published yet".to_owned(),
+        Sampling::Pushed { .. } | Sampling::Constant { .. } => "nothing has been published yet".to_owned(),
         Sampling::Periodic { .. } | Sampling::OnDemand { .. } | Sampling::Adaptive(_) => {
             "nothing has been measured yet".to_owned()
         }

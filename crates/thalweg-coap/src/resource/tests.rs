@@ -117,6 +117,21 @@ fn an_actuator_is_driven_and_read_again() {
     assert_eq!(refused.expect_err("an error").code(), Code::METHOD_NOT_ALLOWED);
 }
 
+#[test]
+fn a_constant_may_be_kept_for_its_time_whenever_it_is_asked_for() {
+    let seconds = Arc::new(AtomicU64::new(0));
+    let told = Arc::clone(&seconds);
+    let now = move || thalweg_base::time::Instant::from_nanos(told.load(Ordering::SeqCst) * 1_000_000_000);
+    let (minute, value) = (Duration::from_secs(60), Value::Text("Main Street 7".to_owned()));
+    let name = Property::constant("name", "text", Unit::NONE, minute, value, Arc::new(now));
+    for second in [0, 30, 600] {
+        seconds.store(second, Ordering::SeqCst);
+        let response = respond(&name, &crate::message::RequestBuf::get("/name").view());
+        assert_eq!((response.code, response.max_age), (Code::CONTENT, Some(60)), "after {second} s");
+    }
+    assert!(!name.is_timed() && !name.blocks());
+}
+
 /// A source that gives these values one after the other, at once.
 struct Given(Mutex<std::vec::IntoIter<f64>>);
 

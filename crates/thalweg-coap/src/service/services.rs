@@ -54,6 +54,18 @@ impl Services {
         true
     }
 
+    /// Tells an application that it shall end, and does not wait for it.
+    pub(crate) fn announce_stop(&self, name: &str) {
+        if let Some((stop, _)) = self.running.get(name) {
+            stop.stop();
+        }
+    }
+
+    /// Tells all applications that they shall end, and waits for none of them.
+    pub(crate) fn announce_stops(&self) {
+        self.running.values().for_each(|(stop, _)| stop.stop());
+    }
+
     /// The names of those that run.
     pub fn running(&mut self) -> Vec<&str> {
         self.forget_ended();
@@ -67,7 +79,7 @@ impl Services {
 
 impl Drop for Services {
     fn drop(&mut self) {
-        self.running.values().for_each(|(stop, _)| stop.stop());
+        self.announce_stops();
         for (_, thread) in std::mem::take(&mut self.running).into_values() {
             // A panic there has been reported there.
             let _ = thread.join();

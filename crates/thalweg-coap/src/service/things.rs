@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::device::{Unit, Value};
-use crate::message::{ETag, RequestBuf, content_format};
+use crate::message::{Code, ETag, RequestBuf, content_format};
 use crate::resource::{
     Clock, Get, LocalStore, NetworkStoreCounters, Property, Put, RemoteKey, RemoteName, Resource, ResourceError,
     ResourceRepresentation, StoreError,
@@ -79,7 +79,13 @@ impl Things {
     /// # Errors
     /// As [`request`](Self::request), and when the representation holds no value.
     pub fn value(&self, name: &str) -> Result<(Value, String), ResourceError> {
-        self.request_as(name, Some(content_format::CBOR))?.value()
+        match self.request_as(name, Some(content_format::CBOR)) {
+            // Some things have text alone.
+            Err(error) if matches!(error.code(), Code::NOT_ACCEPTABLE | Code::BAD_OPTION) => {
+                self.request(name)?.value()
+            }
+            outcome => outcome?.value(),
+        }
     }
 
     /// The present state of a resource of another thing, and the tag that the other gave it: for those who ask on behalf of

@@ -81,6 +81,8 @@ impl Device for OpenPort {
     fn read(&mut self, _channel: usize) -> Result<Value, DeviceError> {
         if !self.instrument.question.is_empty() {
             self.received.clear();
+            // What is there came too late for an earlier question.
+            self.port.discard_input_buffer().map_err(|error| self.failed(&error))?;
             self.write(&format!("{}\n", self.instrument.question))?;
         }
         let line = self.line()?;
@@ -126,14 +128,31 @@ impl OpenPort {
     }
 }
 
-/// The first number in a line such as `+ 12.50 g`.
+/// The first number in a line such as `+ 12.50 g` or `-1.25E+01`.
 fn number(line: &str) -> Option<f64> {
-    let start = line.find(|character: char| character.is_ascii_digit())?;
+    let bytes = line.as_bytes();
+    let is_digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
+    let end_of_digits = |from: usize| (from..bytes.len()).find(|at| !is_digit(*at)).unwrap_or(bytes.len());
+    let begins = |at: &usize| match bytes[*at] {
+        // Behind a word or another point it is punctuation.
+        b'.' => is_digit(at + 1) && (*at == 0 || !matches!(bytes[at - 1], b'.' | b'a'..=b'z' | b'A'..=b'Z')),
+        byte => byte.is_ascii_digit(),
+    };
+    let start = (0..bytes.len()).find(begins)?;
+    let mut end = end_of_digits(start);
+    if bytes.get(end) == Some(&b'.') {
+        end = end_of_digits(end + 1);
+    }
+    if bytes.get(end) == Some(&b'.') && is_digit(end + 1) {
+        return None;
+    }
+    if matches!(bytes.get(end), Some(b'E' | b'e')) {
+        let exponent = end + 1 + usize::from(matches!(bytes.get(end + 1), Some(b'+' | b'-')));
+        end = if is_digit(exponent) { end_of_digits(exponent) } else { end };
+    }
+    let magnitude: f64 = line[start..end].parse().ok()?;
     let is_negative = line[..start].trim_end().ends_with('-');
-    let rest = &line[start..];
-    let end = rest.find(|character: char| !character.is_ascii_digit() && character != '.').unwrap_or(rest.len());
-    let magnitude: f64 = rest[..end].trim_end_matches('.').parse().ok()?;
-    Some(if is_negative { -magnitude } else { magnitude })
+    Some(if is_negative { -magnitude } else { magnitude }).filter(|number| number.is_finite())
 }
 
 /// Time limit of an instrument's answer.
@@ -155,6 +174,18 @@ mod tests {
         check("+ 12.50 g", Some(12.5));
         check("S S   -3 kg", Some(-3.0));
         check("7.", Some(7.0));
+        check("+1.25000E+01", Some(12.5));
+        check("2e-3 V", Some(0.002));
+        check("9.9E37", Some(9.9e37));
+        check("4eV", Some(4.0));
+        check("12E+", Some(12.0));
+        check(".5", Some(0.5));
+        check("- .5 V", Some(-0.5));
+        check("-.5E1", Some(-5.0));
+        check("No.5", Some(5.0));
+        check("level...5", Some(5.0));
+        check("1.2.3", None);
+        check("1E999", None);
         check("OVERLOAD", None);
     }
 
@@ -170,14 +201,24 @@ mod tests {
             quantity: ("mass", Unit::NONE),
         };
         let mut device = OpenPort { port: mine, instrument, received: Vec::new() };
-        theirs.write_all(b"- 1.5 g\r\n").expect("written");
-        assert_eq!(device.read(0), Ok(Value::Real(-1.5)));
+        let hear = |expect: &[u8]| {
+            let (mut heard, mut count) = (vec![0; expect.len()], 0);
+            while count < heard.len() {
+                count += theirs.read(&mut heard[count..]).expect("read");
+            }
+            assert_eq!(heard, expect);
+        };
+        // An answer that came too late for an earlier question, once the kernel has it.
+        theirs.write_all(b"7.0 g\r\n").expect("written");
+        std::thread::sleep(Duration::from_millis(100));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                hear(b"SI\n");
+                theirs.write_all(b"- 1.5 g\r\n").expect("written");
+            });
+            assert_eq!(device.read(0), Ok(Value::Real(-1.5)));
+        });
         device.act(0, &Value::Real(2.0)).expect("set");
-        let mut heard = [0; 7];
-        let mut count = 0;
-        while count < heard.len() {
-            count += theirs.read(&mut heard[count..]).expect("read");
-        }
-        assert_eq!(&heard, b"SI\nT 2\n");
+        hear(b"T 2\n");
     }
 }

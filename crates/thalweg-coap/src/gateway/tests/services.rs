@@ -3,8 +3,11 @@
 use std::sync::{Mutex, mpsc};
 
 use super::*;
+use crate::gateway::mirror::Mirror;
+use crate::gateway::pack::ReadingPack;
 use crate::gateway::rules;
 use crate::message::Response;
+use crate::resource::representation::READING_FORMATS;
 use crate::service::{RemoteObservation, ResponseCompletion, ResponseListener, Services};
 
 /// Longer than anything takes on a loaded machine; nothing waits for it when all is well.
@@ -159,4 +162,60 @@ fn a_copy_is_written_once_for_each_new_value() {
     check_orders(ServiceRule::Copy, &["1", "1", "2", "2", "1"], 0, &["1 at 1", "2 at 2", "1 at 1"]);
     check_orders(ServiceRule::Copy, &["on", "warm"], 0, &["true at on", "warm at warm"]);
     check_orders(ServiceRule::Copy, &["1", "1", "1"], 1, &["1 at 1", "1 at 1"]);
+}
+
+/// A thing whose `/level` is a text and nothing else, and how often it was asked for something else.
+#[derive(Default)]
+struct TextLevel(Mutex<usize>);
+
+impl Remote for TextLevel {
+    fn request(&self, _thing: &str, request: RequestBuf, completion: ResponseCompletion) {
+        let is_text = request.view().accept().is_none_or(|format| format == content_format::TEXT);
+        *self.0.lock().expect("a lock") += usize::from(!is_text);
+        completion(Ok(match is_text {
+            true => Response::content("21.5", content_format::TEXT).with_max_age(0),
+            false => Response::error(Code::NOT_ACCEPTABLE, "text alone"),
+        }));
+    }
+
+    fn observe(&self, _thing: &str, _: RequestBuf, mut listener: ResponseListener) -> Box<dyn RemoteObservation> {
+        listener(Ok(Response::content("21.5", content_format::TEXT)));
+        Box::new(UnobservedLevel)
+    }
+}
+
+#[test]
+fn a_reading_that_its_thing_has_as_text_alone_counts_in_services_and_packs() {
+    let (thing, store) = (Arc::new(TextLevel::default()), LocalStore::new());
+    let things = Things::new(store.clone(), Arc::clone(&thing) as Arc<dyn Remote>, 1000, system_clock());
+    let name = RemoteName { thing: "thing:5683".to_owned(), path: "level".to_owned() };
+    let mirror = Arc::new(Mirror::start("far/level".to_owned(), name, &things, system_clock()));
+    store.insert(Arc::clone(&mirror) as Arc<dyn Resource>).expect("a place");
+    let get = |accept: u16| mirror.get(&Get { accept: Some(accept), queries: &[] });
+    for format in READING_FORMATS.into_iter().chain(READING_FORMATS) {
+        let reading = get(format).expect("a reading");
+        assert_eq!(reading.content_format, Some(format));
+        assert_eq!(reading.value(), Ok((Value::Real(21.5), String::new())), "{format}");
+    }
+    assert_eq!(*thing.0.lock().expect("a lock"), 4, "it is asked once for each format that it does not have");
+    assert_eq!(get(content_format::OCTET_STREAM).expect_err("no reading").code(), Code::NOT_ACCEPTABLE);
+    let pack = ReadingPack::new("all".to_owned(), "far".to_owned(), store, Arc::default());
+    let pack = pack.get(&Get { accept: Some(content_format::SENML_JSON), queries: &[] }).expect("a pack");
+    assert_eq!(String::from_utf8_lossy(&pack.payload), r#"[{"n":"far/level","v":21.5}]"#);
+    let mut services = Services::new(things.clone(), Arc::new(ThreadPoolManager::new(4, Priorities::default())));
+    for (output, input) in [("/mirrored", "/far/level"), ("/asked", "coap://thing/level")] {
+        let plan = ServicePlan {
+            name: output.to_owned(),
+            inputs: vec![input.to_owned()],
+            output: output.to_owned(),
+            period: Duration::from_millis(10),
+            rule: ServiceRule::Mean,
+        };
+        services.start(output, move |things, stop| rules::run(&plan, things, stop)).expect("started");
+        let start = std::time::Instant::now();
+        while things.value(output) != Ok((Value::Real(21.5), String::new())) {
+            assert!(start.elapsed() < PATIENCE, "{input}: {:?}", things.value(output));
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
 }

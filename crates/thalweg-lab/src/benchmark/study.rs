@@ -1,6 +1,6 @@
 //! A benchmark as an experiment that a study repeats.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::json;
@@ -159,6 +159,14 @@ impl Experiment for Benchmark {
             }
         }
         Ok(out)
+    }
+
+    fn programs(&self, launcher: &Launcher, _site: &Option<Hosts>) -> Vec<(String, PathBuf)> {
+        let of = |one: &ContenderPlan| {
+            let program = one.program.clone().or_else(|| launcher.program_of(one.peer?).ok())?;
+            Some((format!("program of {}", one.name), program))
+        };
+        self.contenders.iter().filter_map(of).collect()
     }
 
     fn make(&self, turn: &StudyTurn<'_, Benchmark>, folder: &Path) -> Result<(), LabError> {

@@ -350,6 +350,7 @@ impl<'plan> Generator<'plan> {
 
     fn result(&self) -> LoadResult {
         let counts = self.tally.counts();
+        let answers = counts.right_answers();
         let seconds = self.plan.counted().as_secs_f64();
         let slips = self.schedule.as_ref().map(|_| self.tally.slips());
         let reused = self.clients.iter().any(|client| client.sent > u32::from(u16::MAX));
@@ -358,12 +359,12 @@ impl<'plan> Generator<'plan> {
             plan: self.plan.clone(),
             seconds,
             offered_per_s: counts.offered as f64 / seconds,
-            served_per_s: counts.served as f64 / seconds,
+            served_per_s: answers as f64 / seconds,
             latency: self.tally.response_times(),
             windows: self.tally.windows(),
             generator: self.meter.generator(seconds, slips, reused),
             generator_capacity: None,
-            server: self.meter.server(counts.served),
+            server: self.meter.server(answers),
             counts,
         }
     }

@@ -79,11 +79,11 @@ impl Meter {
         }
     }
 
-    /// Resources that the server's process used; `None` when it was not watched or is gone.
-    pub(super) fn server(&self, served: u64) -> Option<ServerFigures> {
+    /// Resources that the server's process used for so many answers; `None` when it was not watched or is gone.
+    pub(super) fn server(&self, answers: u64) -> Option<ServerFigures> {
         let (start, end) = (self.start?.server?, self.end?.server?);
         let cpu_s = end.cpu_seconds - start.cpu_seconds;
-        let served_per_cpu_s = (cpu_s > 0.0).then(|| served as f64 / cpu_s);
+        let served_per_cpu_s = (cpu_s > 0.0).then(|| answers as f64 / cpu_s);
         Some(ServerFigures { cpu_s, served_per_cpu_s, resident_kib: end.resident_kib })
     }
 }

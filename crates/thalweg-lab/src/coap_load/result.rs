@@ -23,7 +23,7 @@ pub struct LoadResult {
     pub seconds: f64,
     /// Requests counted a second.
     pub offered_per_s: f64,
-    /// Verified answers a second.
+    /// Right answers a second: those that came in these seconds ([`LoadCounts::right_answers`]).
     pub served_per_s: f64,
     /// Outcomes of the requests.
     pub counts: LoadCounts,
@@ -57,8 +57,8 @@ impl LoadResult {
         let per_cpu_s = self.server.as_ref().and_then(|server| Some((server.served_per_cpu_s?, server.cpu_s)));
         let rates = [
             ("offered_per_s", Some((self.offered_per_s, self.seconds)), counts.offered),
-            ("served_per_s", Some((self.served_per_s, self.seconds)), counts.served),
-            ("served_per_cpu_s", per_cpu_s, counts.served),
+            ("served_per_s", Some((self.served_per_s, self.seconds)), counts.right_answers()),
+            ("served_per_cpu_s", per_cpu_s, counts.right_answers()),
         ];
         let wrong =
             rates.into_iter().find(|(_, rate, count)| rate.is_some_and(|(rate, time)| !follows(rate, *count, time)));
@@ -77,6 +77,10 @@ pub struct LoadCounts {
     pub unsent: u64,
     /// Requests with a right answer in time: success code, token, message ID and payload.
     pub served: u64,
+    /// Right answers that came while requests were counted, whenever those were due; missing in results of versions that did not count
+    /// them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answered: Option<u64>,
     /// Requests answered by another code, such as 5.03 or 4.29, or by a Reset.
     pub rejected: u64,
     /// Requests whose first answer had the wrong payload, type or message ID.
@@ -96,6 +100,14 @@ pub struct LoadCounts {
     pub flood: u64,
     /// First answers by code, such as `2.05`; `RST` for a Reset.
     pub codes: BTreeMap<String, u64>,
+}
+
+impl LoadCounts {
+    /// What rates and costs count: `answered`, or `served` where that is missing. A server that falls behind goes on answering after the
+    /// counted time, and those answers are none of its rate.
+    pub fn right_answers(&self) -> u64 {
+        self.answered.unwrap_or(self.served)
+    }
 }
 
 /// Response times in microseconds. In the quantiles a request without a verified answer is infinitely late, which JSON writes as `never`. A
@@ -191,7 +203,7 @@ pub struct Capacity {
 pub struct ServerFigures {
     /// Processor seconds of all its threads.
     pub cpu_s: f64,
-    /// Verified answers for each of them; null when it used less than a tick of the system.
+    /// Right answers that came meanwhile for each of them; null when it used less than a tick of the system.
     pub served_per_cpu_s: Option<f64>,
     /// Memory at the end in KiB (`VmRSS`).
     pub resident_kib: u64,

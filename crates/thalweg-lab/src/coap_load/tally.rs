@@ -31,6 +31,7 @@ struct Outcomes {
     served: u64,
     rejected: u64,
     lost: u64,
+    /// Right answers that came within that time, whenever their requests were due.
     answered: u64,
     latencies: Latencies,
 }
@@ -127,8 +128,9 @@ impl Tally {
 
     /// Outcomes of all requests.
     pub(super) fn counts(&self) -> LoadCounts {
-        let Outcomes { offered, served, rejected, lost, .. } = self.whole;
-        let mut counts = LoadCounts { offered, served, rejected, lost, ..self.counts.clone() };
+        let Outcomes { offered, served, rejected, lost, answered, .. } = self.whole;
+        let answered = Some(answered);
+        let mut counts = LoadCounts { offered, served, answered, rejected, lost, ..self.counts.clone() };
         let seen = self.codes.iter().enumerate().filter(|(_, count)| **count > 0);
         counts.codes.extend(seen.map(|(byte, count)| {
             let code = Code::from_byte(byte as u8);
@@ -192,5 +194,33 @@ mod tests {
         let text = serde_json::to_string(&times).expect("JSON");
         assert!(text.contains(r#""p99_us":"never""#) && text.contains(r#""p999_us":null"#), "{text}");
         assert_eq!(serde_json::from_str::<ResponseTimes>(&text).expect("JSON"), times);
+    }
+
+    #[test]
+    fn an_answer_after_the_counted_time_serves_its_request_and_is_none_of_the_rate() {
+        let plan = LoadPlan {
+            warm_up: Duration::from_secs(1),
+            duration: Duration::from_secs(5),
+            ..LoadPlan::new(([127, 0, 0, 1], 5683).into())
+        };
+        let mut tally = Tally::new(&plan);
+        let ms = |count: u64| count * 1_000_000;
+        let requests = [
+            (500, 1_500, Verdict::Right),
+            (2_000, 3_000, Verdict::Right),
+            (5_000, 5_999, Verdict::Right),
+            (5_500, 6_000, Verdict::Right),
+            (5_900, 7_500, Verdict::Right),
+            (2_000, 3_000, Verdict::Wrong),
+            (2_000, 3_000, Verdict::Rejected),
+        ];
+        for (due, answered, verdict) in requests {
+            tally.handle_request(ms(due), ms(due), true);
+            tally.handle_answer(ms(due), ms(answered), Code::CONTENT, verdict);
+        }
+        let counts = tally.counts();
+        assert_eq!((counts.offered, counts.served, counts.wrong, counts.rejected, counts.lost), (6, 4, 1, 1, 0));
+        assert_eq!((counts.answered, counts.right_answers()), (Some(3), 3));
+        assert_eq!(LoadCounts { answered: None, ..counts }.right_answers(), 4, "an older result");
     }
 }

@@ -1,8 +1,11 @@
 //! The generator against responders that know what they got and gave.
 
+use std::collections::VecDeque;
+use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use thalweg_coap::endpoint::Confirmability;
 use thalweg_coap::message::{CoapMessage, Code, MessageId, MessageType, MessageWriter, Token, empty_message};
@@ -59,6 +62,58 @@ fn the_generator_and_a_responder_that_drops_agree_on_sent_served_and_lost() {
     let sum = |field: fn(&Window) -> u64| result.windows.iter().map(field).sum::<u64>();
     assert_eq!(sum(|window| window.served), result.counts.served);
     assert_eq!(sum(|window| window.lost), result.counts.lost);
+    assert_eq!(Some(sum(|window| window.answered)), result.counts.answered);
+}
+
+/// Gives at most so many answers a second, counted from the first request on; the others wait in a queue without bounds.
+fn start_slow(pace: f64, is_over: &Arc<AtomicBool>) -> (SocketAddr, JoinHandle<()>) {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
+    let (address, is_over) = (socket.local_addr().unwrap(), Arc::clone(is_over));
+    let work = move || {
+        let (mut waiting, mut answered, mut begin) = (VecDeque::new(), 0_u32, None);
+        let mut bytes = [0; 2048];
+        while !is_over.load(Ordering::Relaxed) {
+            if let Ok((len, from)) = socket.recv_from(&mut bytes) {
+                let mut answer = Vec::new();
+                write_content(&CoapMessage::parse(&bytes[..len]).unwrap(), b"hello world", &mut answer);
+                waiting.push_back((from, answer));
+                begin.get_or_insert_with(Instant::now);
+            }
+            let due = begin.map_or(0.0, |begin: Instant| begin.elapsed().as_secs_f64() * pace);
+            while f64::from(answered + 1) <= due {
+                let Some((to, answer)) = waiting.pop_front() else { break };
+                socket.send_to(&answer, to).unwrap();
+                answered += 1;
+            }
+        }
+    };
+    (address, std::thread::spawn(work))
+}
+
+#[test]
+fn a_server_whose_queue_grows_is_credited_with_its_pace_and_not_with_what_it_answers_later() {
+    let is_over = Arc::new(AtomicBool::new(false));
+    let (address, thread) = start_slow(200.0, &is_over);
+    let plan = LoadPlan {
+        arrival: ArrivalProcess::Rate(400.0),
+        duration: Duration::from_millis(500),
+        warm_up: Duration::ZERO,
+        time_limit: Duration::from_secs(30),
+        server_process: Some(std::process::id()),
+        ..LoadPlan::new(address)
+    };
+    let result = measure(&plan);
+    is_over.store(true, Ordering::Relaxed);
+    thread.join().unwrap();
+    let counts = &result.counts;
+    check_sums(counts);
+    assert!(result.served_per_s > 0.0 && result.served_per_s <= 1.05 * 200.0, "{result:?}");
+    assert_eq!((counts.offered, counts.served, counts.lost), (200, 200, 0), "all are answered in time");
+    assert_eq!(result.check(), Ok(()), "what a processor second served counts the same answers");
+    let mut older = result;
+    older.counts.answered = None;
+    assert!(older.check().is_err_and(|what| what.starts_with("served_per_s")));
 }
 
 #[test]

@@ -7,9 +7,9 @@ use super::cell::OtherWork;
 use super::peer::said;
 use super::run::TemporaryFolder;
 use crate::error::LabError;
-use crate::process::Supervised;
+use crate::process::{Supervised, tie_to_input};
 
-/// Programs at the priority of the picture's ends; dropping them ends them.
+/// Programs at the priority of the picture's ends; they end when this is dropped, and when this process dies.
 pub(super) struct OtherPrograms {
     _programs: Vec<Supervised>,
     /// What compilers read and write. It goes after them.
@@ -29,9 +29,12 @@ impl OtherPrograms {
         let start = |number: usize| {
             let mut shell = Command::new("/bin/sh");
             match &folder {
-                Some(folder) => in_folder(&mut shell, &folder.0).args(["-c", COMPILING, "sh", &format!("{number}.o")]),
-                None => shell.args(["-c", "while :; do :; done"]),
-            };
+                Some(folder) => {
+                    let object = format!("{number}.o");
+                    tie_to_input(in_folder(&mut shell, &folder.0), "/bin/sh", ["-c", COMPILING, "sh", &object]);
+                }
+                None => tie_to_input(&mut shell, "/bin/sh", ["-c", "while :; do :; done"]),
+            }
             Supervised::spawn(shell, &[], "busy program")
         };
         let count = if work == OtherWork::None { 0 } else { cpus };
@@ -104,5 +107,17 @@ mod tests {
         }
         drop(programs);
         assert!(!folder.exists());
+    }
+
+    #[test]
+    fn other_programs_end_with_their_input() {
+        for work in [OtherWork::EachCpu, OtherWork::Compiler] {
+            let mut programs = OtherPrograms::start(work, 2).expect("started");
+            let ids: Vec<u32> = programs._programs.iter().filter_map(Supervised::id).collect();
+            assert_eq!(ids.len(), 2);
+            // Whatever ends this process closes their input and does nothing else.
+            programs._programs.iter_mut().for_each(Supervised::close);
+            assert!(ids.iter().all(|id| !Path::new(&format!("/proc/{id}")).exists()), "{work:?} goes on");
+        }
     }
 }

@@ -21,7 +21,7 @@ use crate::error::LabError;
 use crate::host::{Conditions, ConditionsWatch, HostFiles, Layers};
 use crate::network::{HostPair, Hosts, MarkedShare, Relay, RelayedStream, pair_addresses};
 use crate::perf::ProbeEnd;
-use crate::process::{Launcher, Stop, Supervised};
+use crate::process::{Launcher, Stop, Supervised, tie_to_input};
 use crate::scenario::{Impairment, LinkPlan, Switch};
 use crate::worker::Order;
 
@@ -120,11 +120,8 @@ impl RunHosts {
             }
             Joined::Directly(pair)
         };
-        let resident = |index: usize| {
-            let mut command = joined.host(index)?.command("sleep");
-            command.arg("infinity");
-            Supervised::spawn(command, &[], "resident of a host")
-        };
+        // It ends with its input, and so with this process.
+        let resident = |index: usize| Supervised::spawn(joined.host(index)?.command("cat"), &[], "resident of a host");
         let residents = [resident(0)?, resident(1)?];
         let mut refused = Vec::new();
         for index in 0..2 {
@@ -224,8 +221,8 @@ impl Performance<'_> {
         program: &str,
         words: &[String],
     ) -> Result<RunningEnd, LabError> {
-        let mut command = self.hosts.joined.host(index)?.command(program);
-        command.args(words);
+        let mut command = self.hosts.joined.host(index)?.command("/bin/sh");
+        tie_to_input(&mut command, program, words);
         let process = Supervised::spawn(command, &self.cpus(index), name_of(role))?;
         Ok(RunningEnd::new(role, speech, process))
     }

@@ -13,18 +13,19 @@ use crate::scenario::{Load, RELIABILITY, ReliabilitySetting, Topics, name_in};
 pub struct MachineSize {
     /// Logical CPUs.
     pub cores: usize,
-    /// Memory in bytes.
+    /// Memory in bytes, that in use too: what is free changes from one start to the next, and with it the cells would.
     pub memory_bytes: u64,
 }
 
 impl MachineSize {
-    /// This one, with the memory that is free now.
+    /// This one.
     pub fn here() -> MachineSize {
-        let free = HostFiles::here().memory_kib().map(|(_, available)| available);
-        MachineSize {
-            cores: std::thread::available_parallelism().map_or(1, usize::from),
-            memory_bytes: free.map_or(MEMORY_BYTES_UNKNOWN, |kib| kib << 10),
-        }
+        MachineSize::of(&HostFiles::here(), std::thread::available_parallelism().map_or(1, usize::from))
+    }
+
+    fn of(files: &HostFiles, cores: usize) -> MachineSize {
+        let memory_bytes = files.memory_kib().map_or(MEMORY_BYTES_UNKNOWN, |(total, _)| total << 10);
+        MachineSize { cores, memory_bytes }
     }
 }
 
@@ -73,7 +74,7 @@ impl Traffic {
         let checks = [
             ("a second to deliver", self.bytes_per_second(), times * cores * CORE_BYTES_PER_SECOND),
             ("processes", self.processes(), cores * CORE_PROCESSES),
-            ("of memory", self.memory_bytes(), machine.memory_bytes / 2),
+            ("of memory", self.memory_bytes(), machine.memory_bytes / 100 * MEMORY_PCT),
         ];
         let beyond = checks.into_iter().find(|(_, needed, limit)| needed > limit)?;
         let (what, needed, limit) = beyond;
@@ -103,5 +104,32 @@ const CORE_BYTES_PER_SECOND: u64 = 200 << 20;
 const CORE_PROCESSES: u64 = 32;
 /// A process without its samples: buffers of sockets, threads, discovery.
 const PROCESS_BYTES: u64 = 48 << 20;
+/// How much of the memory a cell may take: about half of what a machine without other work has free.
+const MEMORY_PCT: u64 = 45;
 /// Where the system does not tell.
 const MEMORY_BYTES_UNKNOWN: u64 = 4 << 30;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::LabFolder;
+    use crate::length::Length;
+    use crate::paper4::Paper4Plan;
+
+    #[test]
+    fn what_is_free_now_changes_no_plan() {
+        let plan = |total_kib: u64, available_kib: u64| {
+            let folder = LabFolder::new("machine-size");
+            let text = format!("MemTotal: {total_kib} kB\nMemFree: 1 kB\nMemAvailable: {available_kib} kB\n");
+            std::fs::create_dir(folder.join("proc")).expect("made");
+            std::fs::write(folder.join("proc/meminfo"), text).expect("written");
+            let machine = MachineSize::of(&HostFiles::at(&*folder), 64);
+            Paper4Plan::new((Length::Usual, 5), &machine, &[], &[])
+        };
+        let gib = |count: u64| count << 20;
+        let plans = [plan(gib(16), gib(15)), plan(gib(16), gib(3))];
+        assert_eq!(plans[0], plans[1]);
+        assert!(plans[0].left_out.iter().any(|line| line.contains("of memory")), "memory decides something here");
+        assert!(plan(gib(24), gib(22)).left_out.len() < plans[0].left_out.len());
+    }
+}

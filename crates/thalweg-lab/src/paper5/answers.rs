@@ -21,12 +21,12 @@ pub(super) const RESIDENT: Measure = |run| Some(run.server.resident_max_mib);
 pub(super) const THREADS: Measure = |run| Some(run.server.threads_max as f64);
 pub(super) const RECEIVED: Measure = |run| run.received_per_s();
 pub(super) const HANDLED: Measure = |run| run.handled_per_s();
-/// Millijoules, or without counters processor microseconds of the server, for a verified answer.
+/// Millijoules, or without counters processor microseconds of the server, for a right answer.
 pub(super) const COST: Measure = |run| {
-    let served = run.load.counts.served as f64;
+    let answers = run.load.counts.right_answers() as f64;
     let processor_us = || Some(run.load.server.as_ref()?.cpu_s * 1e6);
     let cost = run.server.energy_j.map(|joules| joules * 1e3).or_else(processor_us)?;
-    (served > 0.0).then(|| cost / served)
+    (answers > 0.0).then(|| cost / answers)
 };
 
 /// Rate of a contender at capacity with `handler`.
@@ -85,3 +85,18 @@ pub(super) fn mean_of_many_clients(result: &Paper5Result, contender: Contender) 
 
 /// From so many clients on the paper averages.
 const MANY_CLIENTS: f64 = 1_000.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::paper5::tests::run_of;
+
+    #[test]
+    fn an_answer_after_the_counted_time_shares_no_cost() {
+        let mut run = run_of(0, &[(1_000, 800, 1e2)], &[]);
+        assert_eq!(COST(&run), Some(625.0), "an older result does not tell when answers came");
+        run.load.counts.answered = Some(500);
+        assert_eq!(COST(&run), Some(1_000.0));
+        assert!((run.loss() - 0.2).abs() < 1e-9, "they are no losses");
+    }
+}

@@ -44,7 +44,7 @@ pub struct ServerUsage {
 }
 
 impl Run {
-    /// Verified answers for each second of the server's processor time.
+    /// Right answers for each second of the server's processor time.
     pub fn served_per_cpu_s(&self) -> Option<f64> {
         self.load.server.as_ref()?.served_per_cpu_s
     }

@@ -181,7 +181,7 @@ fn used(moments: &[Moment], load: &LoadResult) -> (ServerUsage, Option<ServerFig
     let has_energy = moments.iter().all(|moment| moment.energy_j.is_some()) && !moments.is_empty();
     let figures = grown(|moment| moment.cpu_s).map(|cpu_s| ServerFigures {
         cpu_s,
-        served_per_cpu_s: (cpu_s > 0.0).then(|| load.counts.served as f64 / cpu_s),
+        served_per_cpu_s: (cpu_s > 0.0).then(|| load.counts.right_answers() as f64 / cpu_s),
         resident_kib: moments.last().map_or(0, |moment| (moment.resident_mib * 1024.0) as u64),
     });
     let usage = ServerUsage {

@@ -1,5 +1,6 @@
 //! The preset as an experiment that a study repeats: a run is a server of its own under one load.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -102,6 +103,10 @@ impl Preset for Paper5Plan {
             Readiness::Broken { program, reason } => Err(format!("{}: {reason}", program.display())),
             Readiness::Missing => Err("its program is not there".to_owned()),
         }
+    }
+
+    fn program_of(peer: CoapPeer, launcher: &Launcher) -> Option<PathBuf> {
+        peer.find(launcher.peer_folder())
     }
 
     fn missing(peer: CoapPeer, why: String) -> Missing {

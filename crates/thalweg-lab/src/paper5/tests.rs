@@ -145,7 +145,7 @@ fn names_lead_to_what_they_name() {
 
 /// A run that served so many of so many requests a second, by half-second windows `(offered, served, p50 in µs)`, with lines
 /// `(second, threads, queue, came, handled)` of its pool.
-fn run_of(round: u32, windows: &[(u64, u64, f64)], lines: &[(f64, u64, u64, u64, u64)]) -> Run {
+pub(super) fn run_of(round: u32, windows: &[(u64, u64, f64)], lines: &[(f64, u64, u64, u64, u64)]) -> Run {
     let (offered, served) = windows.iter().fold((0, 0), |(offered, served), one| (offered + one.0, served + one.1));
     let seconds = windows.len() as f64 / 2.0;
     let window = |(index, (offered, served, p50)): (usize, &(u64, u64, f64))| {

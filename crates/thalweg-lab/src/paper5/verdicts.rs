@@ -216,7 +216,8 @@ pub(super) fn flood_seen(result: &Paper5Result) -> Vec<String> {
             })
         };
         let (with, without) = (cell(true)?, cell(false)?);
-        let share = median_of(with, SERVED)? / median_of(without, SERVED)?;
+        let answered = |cell| Some(1.0 - median_of(cell, answers::LOSS)?);
+        let share = answered(with)? / answered(without)?;
         let lost = match share {
             share if share > NOTHING => {
                 "honest clients were answered as often beside the flood as without it".to_owned()

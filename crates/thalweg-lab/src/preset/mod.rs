@@ -6,6 +6,7 @@ mod study;
 mod tables;
 
 use std::fmt::{Debug, Display};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -139,6 +140,10 @@ pub(crate) trait Preset: PresetPage + Clone + Debug + PartialEq + Serialize + De
     fn stage(&self, cell: &Self::Cell) -> u64;
     /// What identifies the program of a peer, its `version` among it; or why it does not take part.
     fn facts_of(peer: Self::Peer, launcher: &Launcher) -> Result<Vec<(&'static str, String)>, String>;
+    /// Where the program of a peer lies that runs start; `None` for one that the system keeps.
+    fn program_of(_peer: Self::Peer, _launcher: &Launcher) -> Option<PathBuf> {
+        None
+    }
     /// The words for a peer that is not there.
     fn missing(peer: Self::Peer, why: String) -> Missing;
 

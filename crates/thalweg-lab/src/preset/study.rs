@@ -1,7 +1,7 @@
 //! A preset as an experiment that a study repeats.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -198,6 +198,11 @@ impl<P: Preset> Experiment for PresetStudy<P> {
 
     fn dependencies(&self, _launcher: &Launcher, site: &PresetSite<P>) -> Result<Vec<(String, String)>, LabError> {
         Ok(site.dependencies.clone())
+    }
+
+    fn programs(&self, launcher: &Launcher, _site: &PresetSite<P>) -> Vec<(String, PathBuf)> {
+        let of = |peer: &P::Peer| Some((format!("program of {peer}"), P::program_of(*peer, launcher)?));
+        self.plan.peers().iter().filter_map(of).collect()
     }
 
     fn machines(&self, site: &PresetSite<P>) -> Vec<HostEnvironment> {

@@ -1,6 +1,7 @@
 //! A child process: in a group of its own, ended in every case, its last words kept.
 
 use std::collections::VecDeque;
+use std::ffi::OsStr;
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
@@ -86,6 +87,12 @@ impl Drop for ChildProcess {
     }
 }
 
+/// Lets `shell`, a command of `/bin/sh`, become `program` with these words, which ends with all that it started when the input of the
+/// shell does: the system closes that also where the process that holds its other end dies without a word. The program itself has no input.
+pub(crate) fn tie_to_input(shell: &mut Command, program: &str, words: impl IntoIterator<Item = impl AsRef<OsStr>>) {
+    shell.args(["-c", TIED, "sh", program]).args(words);
+}
+
 /// The latest lines of a process's standard error.
 #[derive(Clone, Debug, Default)]
 struct LastWords(Arc<Mutex<VecDeque<String>>>);
@@ -105,4 +112,6 @@ impl LastWords {
 
 /// Lines of standard error kept of each process: a panic message and its surroundings.
 const WORDS_MAX: usize = 12;
+/// What waits holds neither output of the program, whose end is to be noticed; it ends its own process group.
+const TIED: &str = "exec 3<&0 </dev/null; (read -r _ <&3; kill -9 0) >/dev/null 2>&1 & exec 3<&-; exec \"$@\"";
 const PAUSE: Duration = Duration::from_millis(5);

@@ -7,7 +7,7 @@ mod child;
 mod pair;
 mod supervisor;
 
-pub(crate) use child::ChildProcess;
+pub(crate) use child::{ChildProcess, tie_to_input};
 pub(crate) use pair::ProcessPair;
 pub(crate) use supervisor::{HeardLine, MESSAGES_MAX, WorkerNews};
 pub use supervisor::{Launcher, Supervised};

@@ -65,6 +65,11 @@ impl Launcher {
         Launcher { ssh: ssh.unwrap_or_default(), ..self }
     }
 
+    /// The program that is started.
+    pub(crate) fn program(&self) -> &Path {
+        &self.program
+    }
+
     /// The program that reaches other machines.
     pub(crate) fn ssh(&self) -> &SshCommand {
         &self.ssh

@@ -1,3 +1,4 @@
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -61,6 +62,39 @@ fn a_worker_that_hangs_is_given_up_after_the_patience() {
     assert!(matches!(error, LabError::Silent { .. }), "{error}");
     drop(worker);
     assert!(started.elapsed() < Duration::from_secs(10), "dropping a hanging worker kills it");
+}
+
+#[test]
+fn what_is_tied_to_its_input_ends_with_it_and_with_all_that_it_started() {
+    let mut shell = Command::new("/bin/sh");
+    tie_to_input(&mut shell, "/bin/sh", ["-c", "(while :; do :; done) & echo $!; while :; do :; done"]);
+    let mut busy = Supervised::spawn(shell, &[], "busy program").expect("the shell starts");
+    let line = busy.hear_line(Duration::from_secs(5), &Stop::default()).expect("the number of a process");
+    let all = [busy.id().expect("a child"), line.text.parse().expect("a number")];
+    assert!(all.into_iter().all(is_running));
+    busy.close();
+    let deadline = Instant::now() + Duration::from_secs(5);
+    while all.into_iter().any(is_running) {
+        assert!(Instant::now() < deadline, "{all:?} go on");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn the_end_of_what_is_tied_to_its_input_is_noticed_while_that_is_open() {
+    let mut shell = Command::new("/bin/sh");
+    tie_to_input(&mut shell, "/bin/sh", ["-c", "echo said; echo why >&2; exit 3"]);
+    let mut short = Supervised::spawn(shell, &[], "short program").expect("the shell starts");
+    assert_eq!(short.hear_line(Duration::from_secs(5), &Stop::default()).expect("a line").text, "said");
+    let error = short.hear_line(Duration::from_secs(5), &Stop::default()).expect_err("its end").to_string();
+    assert!(error.contains("exit status: 3") && error.contains("why"), "{error}");
+}
+
+/// Whether a process is there that has not ended.
+fn is_running(id: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+    let state = stat.rsplit(") ").next().and_then(|rest| rest.chars().next());
+    state.is_some_and(|state| !['Z', 'X'].contains(&state))
 }
 
 #[test]

@@ -260,7 +260,7 @@ mod tests {
     fn who_drops_samples_or_was_disturbed_wins_nothing() {
         check_doubt(|_| (), (Verdict::Better, None));
         let drops = |cell: &mut CellResult| cell.runs.iter_mut().for_each(|run| run.totals.in_time -= 20);
-        let fewer = "the one with less delivered fewer samples, or may have";
+        let fewer = "the one that would be better delivered fewer samples, or may have";
         check_doubt(drops, (Verdict::Inconclusive, Some(fewer)));
         let drops_at_times = |cell: &mut CellResult| cell.runs[3].totals.in_time -= 500;
         check_doubt(drops_at_times, (Verdict::Inconclusive, Some(fewer)));
@@ -305,6 +305,48 @@ mod tests {
         ];
         assert_eq!(told, expect);
         assert!((all[0].ratio.expect("eight").estimate - 0.9).abs() < 1e-9);
+    }
+
+    #[test]
+    fn who_drops_samples_has_no_better_throughput() {
+        let mut subject = cell(&[100.0; 8]);
+        for run in &mut subject.runs {
+            (run.totals.in_time, run.totals.lost, run.received_per_s) = (900, 100, Some(1_200.0));
+        }
+        let all = within(&[cell(&[100.0; 8]), subject]);
+        let told = |quantity: &str| {
+            let found = all.iter().find(|difference| difference.quantity == quantity);
+            found.map(|one| (one.verdict, one.reason.as_deref())).expect("a difference")
+        };
+        let fewer = "the one that would be better delivered fewer samples, or may have";
+        assert_eq!(told("received a second"), (Verdict::Inconclusive, Some(fewer)));
+        assert_eq!(told("delivered, share of due"), (Verdict::Worse, None));
+    }
+
+    /// The verdict on the medians of a subject whose rounds with these numbers were disturbed.
+    fn judged(baseline: &[f64], subject: &[f64], disturbed: &[usize]) -> (Verdict, Option<String>) {
+        let mut subject = cell(subject);
+        disturbed.iter().for_each(|round| subject.runs[*round].contaminated = true);
+        let all = within(&[cell(baseline), subject]);
+        let p50 = all.into_iter().find(|difference| difference.quantity.contains("p50")).expect("a difference");
+        (p50.verdict, p50.reason)
+    }
+
+    #[test]
+    fn no_difference_is_told_within_the_noise_or_where_nothing_tells_it() {
+        let levels = [100.0, 200.0, 100.0, 200.0, 100.0, 200.0, 100.0, 200.0, 100.0];
+        let apart = (Verdict::Inconclusive, Some("runs of the same cell lie as far apart".to_owned()));
+        assert_eq!(judged(&levels, &levels.map(|level| level * 0.9), &[]), apart);
+        assert_eq!(judged(&levels, &levels.map(|level| level * 0.9), &[3]), apart, "the quiet neighbours tell it");
+        assert_eq!(judged(&levels, &levels.map(|level| level * 0.1), &[3]), (Verdict::Better, None));
+        // Half of the baseline's runs had no end.
+        let mut endless = [100.0; 12];
+        for round in [1, 3, 5, 7, 9] {
+            endless[round] = f64::INFINITY;
+        }
+        let unknown = (Verdict::Inconclusive, Some("too few quiet neighbouring runs tell the A/A noise".to_owned()));
+        assert_eq!(judged(&endless, &[50.0; 12], &[]), unknown);
+        assert_eq!(judged(&[f64::INFINITY; 12], &[50.0; 12], &[]), (Verdict::Better, None), "nothing is as far apart");
     }
 
     #[test]

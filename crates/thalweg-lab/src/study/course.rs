@@ -14,6 +14,7 @@ use super::fingerprint::Fingerprint;
 use super::ledger::Ledger;
 use super::manifest::{Manifest, State};
 use super::order::{self, cells_of_round};
+use super::programs::Programs;
 use super::results::load;
 use crate::error::LabError;
 use crate::host::Environment;
@@ -25,8 +26,8 @@ use crate::progress::{Pace, Progress};
 /// A cell that fails is left out from then on and named in the result.
 ///
 /// # Errors
-/// What the runs need is not there, the directory cannot be used, the experiment does not go on after a failure, or `stop` was requested;
-/// then there is no result and the directory can be resumed.
+/// What the runs need is not there, a program is another build after a run, the directory cannot be used or is full, the experiment does
+/// not go on after a failure, or `stop` was requested; then there is no result and the directory can be resumed.
 pub(crate) fn begin<E: Experiment>(
     (experiment, text): (E, &str),
     out: &Path,
@@ -34,6 +35,7 @@ pub(crate) fn begin<E: Experiment>(
     stop: &Stop,
 ) -> Result<E::Result, LabError> {
     let site = experiment.prepare(launcher, stop)?;
+    let programs = Programs::started_by(&experiment, launcher, &site);
     let environment = Environment::read();
     let now = unix_seconds();
     let manifest = Manifest {
@@ -51,7 +53,7 @@ pub(crate) fn begin<E: Experiment>(
         hosts: experiment.machines(&site),
     };
     let directory = Directory::create(out, text)?;
-    Course::new((experiment, site), directory, manifest, launcher, stop)?.run()
+    Course::new((experiment, site, programs), directory, manifest, launcher, stop)?.run()
 }
 
 /// Makes the runs that are missing in a directory, those for which its time did not suffice among them, in as much time again.
@@ -65,8 +67,8 @@ pub(crate) fn resume<E: Experiment>(path: &Path, launcher: &Launcher, stop: &Sto
     if manifest.state == State::Complete && manifest.runs_done >= runs_in_all(&experiment, &load_failures(path)?) {
         return Err(StudyError::Complete { directory: path.to_owned() }.into());
     }
-    let site = same_site(&experiment, &text, (path, &manifest), launcher, stop)?;
-    Course::new((experiment, site), directory, manifest, launcher, stop)?.run()
+    let (site, programs) = same_site(&experiment, &text, (path, &manifest), launcher, stop)?;
+    Course::new((experiment, site, programs), directory, manifest, launcher, stop)?.run()
 }
 
 /// The results of a directory that was begun with `text`, whatever its seed, after the runs that are missing.
@@ -85,10 +87,10 @@ pub(crate) fn take_up<E: Experiment>(
     if let Some((before, now)) = other_line(&begun_with, text) {
         return Err(other_conditions(path, ("a line of its plan".to_owned(), before, now)));
     }
-    let site = same_site(&experiment, &begun_with, (path, &manifest), launcher, stop)?;
+    let (site, programs) = same_site(&experiment, &begun_with, (path, &manifest), launcher, stop)?;
     match manifest.state {
         State::Complete => load(path),
-        _ => Course::new((experiment, site), directory, manifest, launcher, stop)?.run(),
+        _ => Course::new((experiment, site, programs), directory, manifest, launcher, stop)?.run(),
     }
 }
 
@@ -99,12 +101,13 @@ fn same_site<E: Experiment>(
     (path, manifest): (&Path, &Manifest),
     launcher: &Launcher,
     stop: &Stop,
-) -> Result<E::Site, LabError> {
+) -> Result<(E::Site, Programs), LabError> {
     let site = experiment.prepare(launcher, stop)?;
+    let programs = Programs::started_by(experiment, launcher, &site);
     let here = Fingerprint::of_study(text, &Environment::read(), experiment.dependencies(launcher, &site)?);
     match manifest.fingerprint.differences(&here).into_iter().next() {
         Some(difference) => Err(other_conditions(path, difference)),
-        None => Ok(site),
+        None => Ok((site, programs)),
     }
 }
 
@@ -151,6 +154,7 @@ fn runs_of<E: Experiment>(experiment: &E, cell: usize) -> u64 {
 struct Course<'a, E: Experiment> {
     experiment: E,
     site: E::Site,
+    programs: Programs,
     directory: Directory,
     manifest: Manifest,
     launcher: &'a Launcher,
@@ -175,7 +179,7 @@ enum Attempt {
 
 impl<'a, E: Experiment> Course<'a, E> {
     fn new(
-        (experiment, site): (E, E::Site),
+        (experiment, site, programs): (E, E::Site, Programs),
         directory: Directory,
         mut manifest: Manifest,
         launcher: &'a Launcher,
@@ -185,7 +189,7 @@ impl<'a, E: Experiment> Course<'a, E> {
         let ledger = Ledger::read(directory.path(), &experiment);
         manifest.runs_planned = manifest.runs_planned.max(runs_in_all(&experiment, &failures));
         let started = Instant::now();
-        Ok(Course { experiment, site, directory, manifest, launcher, stop, ledger, failures, started })
+        Ok(Course { experiment, site, programs, directory, manifest, launcher, stop, ledger, failures, started })
     }
 
     fn run(mut self) -> Result<E::Result, LabError> {
@@ -281,9 +285,11 @@ impl<'a, E: Experiment> Course<'a, E> {
         leaders(&self.experiment).map(|cell| self.experiment.duration_of(cell) * missing(&cell) as u32).sum()
     }
 
-    /// Whether the rounds before `round` tell what the experiment wants to know.
+    /// Whether the rounds before `round` tell what the experiment wants to know of the cells that are left.
     fn check_precision(&mut self, round: u32) -> Result<bool, LabError> {
-        Ok(compare::is_precise(&self.ledger.until(round)?, &self.experiment.precision()))
+        let cells = self.ledger.until(round)?.into_iter().enumerate();
+        let left: Vec<_> = cells.filter(|(cell, _)| !self.has_failed(*cell)).map(|(_, cell)| cell).collect();
+        Ok(compare::is_precise(&left, &self.experiment.precision()))
     }
 
     /// Makes the next attempt at a run, if there is one.
@@ -302,10 +308,19 @@ impl<'a, E: Experiment> Course<'a, E> {
         };
         let made = self.experiment.make(&turn, &partial);
         let place = json!({ "round": round, "cell": cell, "attempt": attempt });
+        let is_interrupted = matches!(made, Err(LabError::Interrupted));
+        if !is_interrupted && let Some(difference) = self.programs.find_changed() {
+            // Nobody knows which build made it, or failed.
+            self.directory.abandon_run(&partial);
+            return Err(other_conditions(self.directory.path(), difference));
+        }
         if let Err(error) = made {
+            // Asked while the run has its place: a full disk is no fault of the cell.
+            let room = if is_interrupted { Ok(()) } else { self.directory.check_room() };
             self.directory.abandon_run(&partial);
             // The error itself is what counts; a diary that cannot be written adds nothing.
             let _ = self.directory.note("run failed", json!({ "run": place, "reason": error.to_string() }));
+            room?;
             self.leave_out(round, cell, error)?;
             return Ok(Attempt::Failed);
         }

@@ -104,6 +104,20 @@ impl Directory {
         fs::rename(partial, &path).map_err(|error| not_written(&path, error))
     }
 
+    /// Fails where the folder of the runs takes no more data. A run that ended for that reason tells nothing of its cell.
+    pub(super) fn check_room(&self) -> Result<(), LabError> {
+        let path = self.path.join(RUNS).join(ROOM);
+        let write = || {
+            let mut file = File::create(&path)?;
+            file.write_all(&vec![1_u8; ROOM_BYTES])?;
+            file.sync_all()
+        };
+        let written = write();
+        // There may be none to remove.
+        let _ = fs::remove_file(&path);
+        written.map_err(|error| not_written(&path, error))
+    }
+
     /// Throws a run away that did not become whole; what cannot be removed now is removed by the next process.
     pub(super) fn abandon_run(&self, partial: &Path) {
         let _ = fs::remove_dir_all(partial);
@@ -261,6 +275,9 @@ const RUNS: &str = "runs";
 /// The results of all runs.
 pub(super) const RESULTS: &str = "results.json";
 const PARTIAL: &str = ".partial";
+/// A file that is written to see whether there is room for it.
+const ROOM: &str = "room";
+const ROOM_BYTES: usize = 1 << 20;
 
 impl FoundRun {
     /// Whether its experiment came to its end.

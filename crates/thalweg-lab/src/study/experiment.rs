@@ -4,7 +4,7 @@
 //! repetitions of disturbed runs, resumption, verification and verdicts are the study's and the same for all.
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -73,6 +73,11 @@ pub(crate) trait Experiment: Sized {
 
     /// Name and value of what results depend on besides this host, this program and the text.
     fn dependencies(&self, launcher: &Launcher, site: &Self::Site) -> Result<Vec<(String, String)>, LabError>;
+
+    /// Names of the programs on this machine that runs start beside the lab's own, as in the dependencies, and where they lie.
+    fn programs(&self, _launcher: &Launcher, _site: &Self::Site) -> Vec<(String, PathBuf)> {
+        Vec::new()
+    }
 
     /// The machines beside this one.
     fn machines(&self, _site: &Self::Site) -> Vec<HostEnvironment> {

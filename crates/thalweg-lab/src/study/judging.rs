@@ -2,7 +2,6 @@
 
 use super::cells::{CellResult, Pair};
 use super::experiment::StudyRun;
-use super::order::BLOCK;
 use super::results::RunSummary;
 use crate::statistics::{Interval, RUNS_MIN, Verdict, median, median_interval, runs_needed, sides, verdicts};
 
@@ -98,7 +97,7 @@ pub(crate) fn judge<C, R: StudyRun>(pairs: &[Pair<'_, C, R>], measure: &Measure<
         let (pair, costs) = (pairs[index], costs[index].as_deref());
         let noise = noise(measure.of, pair);
         let ratio = costs.and_then(|costs| measure.ratio(costs));
-        let reason = doubt(measure, pair, (costs, noise), verdict)
+        let reason = doubt(pair, (costs, noise), verdict)
             .or_else(|| (verdict == Verdict::Inconclusive).then(|| told_by(pair, costs, pairs.len())));
         let verdict = if reason.is_some() { Verdict::Inconclusive } else { verdict };
         Judged { ratio, noise, verdict, reason }
@@ -120,7 +119,7 @@ pub(crate) struct Bounded {
 }
 
 /// On which side of its bound the ratio of each pair lies; all pairs are one family. What is no difference in [`judge`] tells nothing here:
-/// runs of one cell that lie as far apart as the ratio from its bound, and less time for less that was delivered.
+/// runs of one cell that lie as far apart as the ratio from its bound, and a ratio that the one which delivered less is ahead by.
 pub(crate) fn judge_bounds<C, R: StudyRun>(pairs: &[(Pair<'_, C, R>, f64)], measure: &Measure<R>) -> Vec<Bounded> {
     let sign = if measure.more_is == Side::Worse { 1.0 } else { -1.0 };
     let costs: Vec<Option<Vec<f64>>> = pairs.iter().map(|(pair, _)| measure.costs(*pair)).collect();
@@ -135,7 +134,7 @@ pub(crate) fn judge_bounds<C, R: StudyRun>(pairs: &[(Pair<'_, C, R>, f64)], meas
             Some(_) => Verdict::Worse,
             None => Verdict::Inconclusive,
         };
-        let reason = doubt(measure, pair, (costs.map(|_| &family[index][..]), noise(measure.of, pair)), verdict)
+        let reason = doubt(pair, (costs.map(|_| &family[index][..]), noise(measure.of, pair)), verdict)
             .or_else(|| side.is_none().then(|| told_by(pair, costs, pairs.len())));
         let is_less = (verdict == Verdict::Better) == (measure.more_is == Side::Worse);
         let ratio = costs.and_then(|costs| measure.ratio(costs));
@@ -147,18 +146,21 @@ pub(crate) fn judge_bounds<C, R: StudyRun>(pairs: &[(Pair<'_, C, R>, f64)], meas
 
 /// Why a verdict does not stand although the runs tell it.
 fn doubt<C, R: StudyRun>(
-    measure: &Measure<R>,
     pair: Pair<'_, C, R>,
     (costs, noise): (Option<&[f64]>, Option<f64>),
     verdict: Verdict,
 ) -> Option<String> {
     let is_difference = matches!(verdict, Verdict::Better | Verdict::Worse);
     let size = median(costs?)?.abs();
-    if is_difference && noise.is_some_and(|noise| size <= noise) {
-        return Some("runs of the same cell lie as far apart".to_owned());
+    if is_difference && size.is_finite() {
+        match noise {
+            None => return Some("too few quiet neighbouring runs tell the A/A noise".to_owned()),
+            Some(noise) if size <= noise => return Some("runs of the same cell lie as far apart".to_owned()),
+            Some(_) => {}
+        }
     }
-    let is_won_by_less = is_difference && measure.more_is == Side::Worse && !keeps_up(pair, verdict);
-    is_won_by_less.then(|| "the one with less delivered fewer samples, or may have".to_owned())
+    let is_won_by_less = is_difference && !keeps_up(pair, verdict);
+    is_won_by_less.then(|| "the one that would be better delivered fewer samples, or may have".to_owned())
 }
 
 /// Whether the one that this verdict prefers delivers as much as the other, within the margin.
@@ -191,12 +193,12 @@ fn tells<R: StudyRun>(run: &R) -> bool {
     !run.is_disturbed() && !run.is_limited()
 }
 
-/// How far the two runs of a block lie apart within each cell: the larger end of the interval, as a logarithm.
+/// How far neighbouring runs of each cell lie apart, those between them that tell nothing left out: the larger end of the interval, as a
+/// logarithm. No run stands in two pairs, and two cells with the eight runs of a verdict have the eight pairs of an interval.
 fn noise<C, R: StudyRun>(of: Value<R>, (baseline, subject): Pair<'_, C, R>) -> Option<f64> {
     let apart = |cell: &CellResult<C, R>| {
-        let second = |run: &R| cell.run_of(run.round() + 1).filter(|second| tells(*second)).and_then(of);
-        let firsts = cell.runs.iter().filter(|run| tells(*run) && run.round() % BLOCK == 0);
-        firsts.filter_map(|run| Some((second(run)? / of(run)?).ln())).collect::<Vec<f64>>()
+        let figures: Vec<f64> = cell.runs.iter().filter(|run| tells(*run)).filter_map(of).collect();
+        figures.chunks_exact(2).map(|pair| (pair[1] / pair[0]).ln()).collect::<Vec<f64>>()
     };
     let all: Vec<f64> = [baseline, subject].into_iter().flat_map(apart).filter(|ratio| ratio.is_finite()).collect();
     median_interval(&all).map(|interval| interval.low.abs().max(interval.high.abs()))

@@ -16,6 +16,7 @@ mod ledger;
 mod live;
 mod manifest;
 mod order;
+mod programs;
 mod report;
 mod results;
 mod tables;

@@ -1,11 +1,11 @@
 use std::cell::RefCell;
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::directory::load_manifest;
+use super::directory::{load_manifest, whole_runs};
 use super::experiment::StudyCells;
 use super::manifest::State;
 use super::order::cells_of_round;
@@ -28,6 +28,21 @@ struct Counting {
 struct CountingPlan {
     cells: u32,
     rounds: u32,
+    /// Rounds at most, where precision decides.
+    #[serde(default)]
+    rounds_max: Option<u32>,
+    /// How well the values are to be known.
+    #[serde(default)]
+    precision: Option<f64>,
+    /// A program that runs start.
+    #[serde(default)]
+    program: Option<PathBuf>,
+    /// The number of the run in which a build puts another file with this content in the place of that program.
+    #[serde(default)]
+    rebuilt: Option<(u32, String)>,
+    /// Round and cell of a run that fails as nothing more can be written.
+    #[serde(default)]
+    full: Option<(u32, u32)>,
     #[serde(default = "usual_seed")]
     seed: u64,
     /// Rounds and cells of runs that are disturbed at their first attempt.
@@ -77,6 +92,18 @@ thread_local! {
 fn take_work(made_max: u32) -> (u32, u32) {
     let (made, read, _) = WORK.replace((0, 0, made_max));
     (made, read)
+}
+
+/// Puts a file in the place of the folder of all runs, once: nobody, not even root, writes into it then.
+fn take_runs_away(run: &Path) -> bool {
+    let runs = run.parent().expect("a folder of runs");
+    let (away, mark) = (runs.with_file_name("away"), runs.with_file_name("taken-once"));
+    if mark.exists() {
+        return false;
+    }
+    std::fs::write(mark, "").and_then(|()| std::fs::rename(runs, away)).expect("renamed");
+    std::fs::write(runs, "").expect("written");
+    true
 }
 
 impl fmt::Display for Number {
@@ -147,7 +174,7 @@ impl Experiment for Counting {
     }
 
     fn course(&self) -> CoursePlan {
-        let rounds = (self.plan.rounds, self.plan.rounds);
+        let rounds = (self.plan.rounds, self.plan.rounds_max.unwrap_or(self.plan.rounds));
         CoursePlan { rounds, design: Design::Abba, attempts_max: 3, budget: self.plan.budget() }
     }
 
@@ -155,8 +182,16 @@ impl Experiment for Counting {
         Duration::from_millis(1)
     }
 
+    fn precision(&self) -> Vec<(Measure<Count>, f64)> {
+        self.plan.precision.map(|bound| (Count::MEASURES[0], bound)).into_iter().collect()
+    }
+
     fn prepare(&self, _launcher: &Launcher, _stop: &Stop) -> Result<(), LabError> {
         Ok(())
+    }
+
+    fn programs(&self, _launcher: &Launcher, _site: &()) -> Vec<(String, PathBuf)> {
+        self.plan.program.iter().map(|path| ("program of a peer".to_owned(), path.clone())).collect()
     }
 
     fn dependencies(&self, _launcher: &Launcher, _site: &()) -> Result<Vec<(String, String)>, LabError> {
@@ -164,9 +199,9 @@ impl Experiment for Counting {
     }
 
     fn make(&self, turn: &StudyTurn<'_, Counting>, folder: &Path) -> Result<(), LabError> {
-        let is_over = WORK.with_borrow_mut(|(made, _, made_max)| {
+        let (made, is_over) = WORK.with_borrow_mut(|(made, _, made_max)| {
             *made += 1;
-            *made > *made_max
+            (*made, *made > *made_max)
         });
         if is_over {
             return Err(LabError::Interrupted);
@@ -175,6 +210,14 @@ impl Experiment for Counting {
         let place = (round, turn.cell as u32);
         if self.plan.fails == Some(place) {
             return Err(LabError::here("it was told to fail"));
+        }
+        if let Some((path, (_, content))) =
+            self.plan.program.as_ref().zip(self.plan.rebuilt.as_ref()).filter(|(_, (run, _))| *run == made)
+        {
+            std::fs::remove_file(path).and_then(|()| std::fs::write(path, content)).map_err(LabError::here)?;
+        }
+        if self.plan.full == Some(place) && take_runs_away(folder) {
+            return Err(LabError::Failed { process: "receiver".to_owned(), reason: "it cannot write".to_owned() });
         }
         std::thread::sleep(self.plan.budget().unwrap_or_default());
         let is_first = folder.display().to_string().contains("attempt-1");
@@ -355,6 +398,44 @@ fn a_cell_that_fails_is_left_out_where_the_experiment_goes_on() {
         folder.begin("cells = 2\nrounds = 4\nfails = [1, 0]").expect_err("the first one must not fail").to_string();
     assert_eq!(error, "it was told to fail");
     assert_eq!(load_manifest(&folder.0).expect("a manifest").state, State::Failed);
+}
+
+#[test]
+fn runs_before_and_after_a_build_are_not_mixed() {
+    let programs = LabFolder::new("program-of-a-peer");
+    let peer = programs.join("peer");
+    let text = |content: &str| format!("cells = 2\nrounds = 4\nprogram = {peer:?}\nrebuilt = [3, {content:?}]");
+    std::fs::write(&peer, "one build").expect("written");
+    let folder = Folder::new("same-build");
+    folder.begin(&text("one build")).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(take_work(u32::MAX).0, 8, "the same build was written again");
+    let folder = Folder::new("another-build");
+    let error = folder.begin(&text("another build")).expect_err("the third run is of another build").to_string();
+    check_contains(&error, &["program of a peer (", "other conditions", "choose another directory with --out"]);
+    assert_eq!(whole_runs(&folder.0).len(), 2, "those from before");
+    assert_eq!(load_manifest(&folder.0).expect("a manifest").state, State::Failed);
+    assert!(!folder.0.join("failures.json").exists(), "no cell is to blame");
+}
+
+#[test]
+fn a_full_disk_is_no_fault_of_a_cell() {
+    let folder = Folder::new("full");
+    let error = folder.begin("cells = 3\nrounds = 2\nfull = [1, 2]").expect_err("nothing can be written");
+    assert!(matches!(error, LabError::Study(StudyError::NotWritten { .. })), "{error}");
+    assert!(!folder.0.join("failures.json").exists());
+    assert_eq!(load_manifest(&folder.0).expect("a manifest").state, State::Failed);
+    let runs = folder.0.join("runs");
+    std::fs::remove_file(&runs).and_then(|()| std::fs::rename(folder.0.join("away"), &runs)).expect("there is room");
+    let counts = folder.resume().unwrap_or_else(|error| panic!("{error}"));
+    assert!(counts.failures.is_empty() && counts.cells.iter().all(|cell| cell.runs.len() == 2), "{counts:?}");
+}
+
+#[test]
+fn a_cell_that_failed_keeps_no_other_from_being_known_well_enough() {
+    let folder = Folder::new("precise");
+    let text = "cells = 3\nrounds = 8\nrounds_max = 12\nprecision = 0.03\nfails = [0, 2]";
+    let counts = folder.begin(text).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(counts.cells.iter().map(|cell| cell.runs.len()).collect::<Vec<_>>(), [8, 8]);
 }
 
 fn scenario(design: &str, seed: u64) -> Scenario {

@@ -188,6 +188,13 @@ impl Experiment for Scenario {
         Ok(parts)
     }
 
+    fn programs(&self, launcher: &Launcher, site: &Ground) -> Vec<(String, PathBuf)> {
+        let peers: BTreeSet<PeerProgram> = self.cells.iter().filter_map(|cell| cell.middleware.peer()).collect();
+        let of = |peer: PeerProgram| Some((format!("program of {peer}"), launcher.program_of(peer).ok()?));
+        let other = self.against.iter().map(|program| ("program of the other build".to_owned(), program.clone()));
+        peers.into_iter().filter(|_| site.is_here()).filter_map(of).chain(other).collect()
+    }
+
     fn machines(&self, site: &Ground) -> Vec<HostEnvironment> {
         site.environments()
     }

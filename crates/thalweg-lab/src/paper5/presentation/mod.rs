@@ -92,6 +92,12 @@ impl PresetPage for Paper5Plan {
     fn method(result: &Paper5Result) -> Vec<String> {
         let plan = &result.plan;
         let limited = result.runs().filter(|run| run.load.generator.generator_limited).count();
+        // An older generator did not tell when answers came.
+        let counted = if result.runs().all(|run| run.load.counts.answered.is_some()) {
+            "Served are right answers that came within the counted time"
+        } else {
+            "Served are requests that were due in the counted time, whenever their right answers came"
+        };
         vec![
             match plan.site.cpus {
                 _ if plan.clients_on.is_some() => "A server runs on CPU 0 alone unless more are named.".to_owned(),
@@ -104,7 +110,8 @@ impl PresetPage for Paper5Plan {
             },
             format!(
                 "Non-confirmable GETs {}; each client has a source port of its own, every answer is checked for code, token, message ID and \
-                 payload. In an open loop latency counts from the scheduled time. An answer after more than 2 s is a loss.",
+                 payload. In an open loop latency counts from the scheduled time. {counted}, also for each processor second; loss and response \
+                 times are those of the requests that were due in it. An answer after more than 2 s is a loss.",
                 plan.clients_on.as_ref().map_or_else(|| "over loopback".to_owned(), |host| format!("from {host}"))
             ),
             format!(

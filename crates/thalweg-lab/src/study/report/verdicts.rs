@@ -151,7 +151,7 @@ pub(super) fn section(source: &Source<'_>) -> Option<Section> {
         lead: format!(
             "Every cell against the first one, {}, or, where several middleware take part, against the first one with the same data. Runs of \
              the same round are paired; the ratio is that of the cell to its baseline, the median over the rounds. A/A noise is how far \
-             neighbouring runs of one cell lie apart: a smaller difference is none. The cells of one quantity are corrected for their \
+             neighbouring quiet runs of one cell lie apart: a smaller difference is none. The cells of one quantity are corrected for their \
              number (Holm). A round in which a run stayed disturbed counts in no comparison of that cell, which needs eight others, and a cell \
              that delivers fewer samples is better in nothing else.",
             baseline.name

@@ -14,7 +14,7 @@ impl Screen {
         Screen
     }
 
-    /// Overwrites the earlier lines; the terminal cuts lines that are too long.
+    /// Overwrites the earlier lines; the terminal cuts lines that are too long. Of more lines than it has, the first ones stay.
     ///
     /// # Errors
     /// The output cannot be written.
@@ -33,8 +33,10 @@ impl Drop for Screen {
 }
 
 /// The lines of a text, each over what stood in its place. Names of strangers command neither the terminal nor the place of what follows.
+/// No line ends with a line feed, which would scroll the first ones away: those below the screen come to its last line.
 fn drawn(text: &str) -> String {
-    text.lines().map(|line| format!("{}\x1b[K\r\n", Shown(line.replace('\r', "\\r")))).collect()
+    let draw = |(row, line): (usize, &str)| format!("\x1b[{row};1H{}\x1b[K", Shown(line.replace('\r', "\\r")));
+    (1..).zip(text.lines()).map(draw).collect()
 }
 
 #[cfg(test)]
@@ -44,6 +46,6 @@ mod tests {
     #[test]
     fn names_on_a_screen_do_not_command_the_terminal() {
         let text = "/a\u{1b}]0;title\u{7} \u{9b}2J\n/b\r0 Hz\n";
-        assert_eq!(drawn(text), "/a\\u001b]0;title\\u0007 \\u009b2J\x1b[K\r\n/b\\r0 Hz\x1b[K\r\n");
+        assert_eq!(drawn(text), "\x1b[1;1H/a\\u001b]0;title\\u0007 \\u009b2J\x1b[K\x1b[2;1H/b\\r0 Hz\x1b[K");
     }
 }

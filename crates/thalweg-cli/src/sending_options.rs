@@ -51,7 +51,7 @@ pub struct SendingOptions {
     #[arg(long, value_name = "FILE")]
     pub profile: Option<PathBuf>,
 
-    /// The part of the profile to take (default: high-frequency for samples up to 8 KiB, else large).
+    /// The part of the profile to take (default: high-frequency for samples up to 8 KiB and for lines of standard input, else large).
     #[arg(long, value_enum, value_name = "KIND", requires = "profile")]
     pub kind: Option<KindName>,
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::time::{Duration, Instant};
 
 use thalweg::DomainParticipant;
-use thalweg::qos::{MatchResult, match_endpoints};
+use thalweg::qos::MatchResult;
 use thalweg::types::Guid;
 
 use crate::outcome::{InLine, remark};
@@ -14,28 +14,34 @@ pub struct MismatchedEndpoints<'a> {
     participant: &'a DomainParticipant,
     own: Guid,
     looked: Instant,
+    /// What the last look found.
+    found: BTreeSet<String>,
     told: ToldMismatches,
 }
 
 impl<'a> MismatchedEndpoints<'a> {
     /// Those of `own`, a writer or reader of `participant`.
     pub fn of(participant: &'a DomainParticipant, own: Guid) -> MismatchedEndpoints<'a> {
-        MismatchedEndpoints { participant, own, looked: Instant::now(), told: ToldMismatches::default() }
+        let (looked, found, told) = (Instant::now(), BTreeSet::new(), ToldMismatches::default());
+        MismatchedEndpoints { participant, own, looked, found, told }
     }
 
     /// Tells the user on standard error of types and partitions that differ, each once; looks every second. Incompatible QoS is
-    /// told by the endpoint's status already.
+    /// told by the endpoint's status already, and so are types that were compared.
     pub fn remark_new(&mut self) {
         if self.looked.elapsed() < LOOK_PERIOD {
             return;
         }
         self.looked = Instant::now();
-        for reason in self.reasons() {
-            let text = InLine(&reason).to_string();
-            if !matches!(reason, MatchResult::Incompatible(_)) && self.told.insert(&text) {
+        let reasons = self.reasons().into_iter().filter(|reason| !matches!(reason, MatchResult::Incompatible(_)));
+        let reasons: BTreeSet<String> = reasons.map(|reason| InLine(reason).to_string()).collect();
+        // Types that are on their way are known by their names: what holds at the next look, too, is told.
+        for text in reasons.intersection(&self.found) {
+            if self.told.insert(text) {
                 remark(format_args!("another endpoint of the topic does not match: {text}"));
             }
         }
+        self.found = reasons;
     }
 
     /// The reason why no endpoint matches, in a sentence.
@@ -55,8 +61,9 @@ impl<'a> MismatchedEndpoints<'a> {
         let read = own_writers.flat_map(|writer| readers.iter().map(move |reader| (&writer.data, &reader.data)));
         let written = own_readers.flat_map(|reader| writers.iter().map(move |writer| (&writer.data, &reader.data)));
         read.chain(written)
-            .map(|(writer, reader)| match_endpoints(&writer.offer(), &reader.request()))
-            .filter(|result| !matches!(result, MatchResult::Match | MatchResult::DifferentTopic))
+            .filter(|(writer, reader)| writer.topic_name == reader.topic_name)
+            .map(|(writer, reader)| self.participant.compare(writer, reader, Duration::ZERO))
+            .filter(|result| !result.is_match())
             .collect()
     }
 }

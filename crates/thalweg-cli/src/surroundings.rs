@@ -1,6 +1,7 @@
 //! The reasons why no participant is found, with remedies.
 
 mod apart;
+mod comparison;
 mod similar;
 
 use std::collections::BTreeSet;
@@ -16,6 +17,7 @@ use thalweg::surroundings::{
 use crate::network_options::{MemberOptions, NetworkOptions};
 use crate::outcome::push_line;
 use apart::Apart;
+pub use comparison::EndpointComparison;
 pub use similar::{SimilarTopic, find as similar_topics};
 
 /// Options of commands that are members of a domain and may find nobody there.

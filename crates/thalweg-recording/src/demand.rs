@@ -1,7 +1,9 @@
 //! What a reader asks for so that it matches some writers of a topic.
 
+use std::time::Duration;
+
 use thalweg::discovery::PublicationData;
-use thalweg::qos::{Durability, History, Ownership, ReaderQos, Reliability, name_matches};
+use thalweg::qos::{Durability, History, Ownership, ReaderQos, ReaderTiming, Reliability, name_matches};
 
 /// What a reader asks for, which is what some writers offer. Writers that offer more match it as well: a topic has one reader for each
 /// demand of its writers, and the samples of a writer count at its own reader only.
@@ -15,6 +17,8 @@ pub struct Demand {
     pub ownership: Ownership,
     /// Names that fit the writers' partitions.
     pub partition: Vec<String>,
+    /// The delay that samples may have: a reader that wants them sooner than its writers promise matches none of these.
+    pub latency_budget: Duration,
 }
 
 impl Demand {
@@ -25,6 +29,7 @@ impl Demand {
             is_durable: data.qos.durability != Durability::Volatile,
             ownership: data.qos.ownership.kind(),
             partition: data.qos.partition.iter().map(|name| fitting(name)).collect(),
+            latency_budget: data.qos.timing.latency_budget,
         }
     }
 
@@ -37,6 +42,7 @@ impl Demand {
             history: History::KeepLast(DEPTH),
             ownership: self.ownership,
             partition: self.partition.clone(),
+            timing: ReaderTiming { latency_budget: self.latency_budget, ..ReaderTiming::default() },
             ..ReaderQos::default()
         }
     }
@@ -114,9 +120,28 @@ const DEPTH: u32 = 1_024;
 
 #[cfg(test)]
 mod tests {
-    use thalweg::qos::partitions_match;
+    use thalweg::qos::{MatchResult, Request, WriterQos, match_endpoints, partitions_match};
+    use thalweg::types::{EntityId, Guid, GuidPrefix, INFINITE};
 
     use super::*;
+
+    #[test]
+    fn a_reader_matches_its_writer_whatever_delay_that_one_promises() {
+        let guid = Guid { prefix: GuidPrefix([1; 12]), entity: EntityId([0, 0, 1, 3]) };
+        for budget in [Duration::ZERO, Duration::from_millis(20), INFINITE] {
+            let data = PublicationData::new(guid, "t", "T", WriterQos::default().latency_budget(budget));
+            let offer = data.offer();
+            let qos = Demand::of(&data).to_reader_qos();
+            let request = Request {
+                topic_name: offer.topic_name,
+                type_name: offer.type_name,
+                keyed: offer.keyed,
+                forces_type_validation: false,
+                qos: &qos,
+            };
+            assert_eq!(match_endpoints(&offer, &request), MatchResult::Match, "{budget:?}");
+        }
+    }
 
     #[test]
     fn a_reader_has_a_name_that_fits_the_pattern_of_a_writer() {

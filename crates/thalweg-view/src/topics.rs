@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use thalweg::discovery::PublicationData;
+use thalweg::qos::Ownership;
 use thalweg::types::{Guid, Keyed, SequenceNumber};
 use thalweg::{DataReader, Delivery, DomainParticipant, KeyOf, Raw, Sample, Type};
 use thalweg_recording::TopicSelection;
@@ -380,10 +381,12 @@ impl ReaderOf<'_> {
     ) -> Result<DataReader<Raw>, thalweg::Error> {
         let of = Arc::clone(&shown.of);
         let key_of: KeyOf = Arc::new(move |bytes, kind| instance_of(&of, bytes, kind));
-        // What late clients get is kept by instance; nothing else tells instances apart.
-        let keeps = self.keyed == Keyed::Yes && self.demand.is_durable;
-        let topic = participant.create_raw_topic(self.topic, self.type_name, self.keyed, keeps.then_some(key_of));
-        let topic = if keeps { topic } else { topic.without_instances() };
+        // What late clients get is kept by instance, and an instance has an owner; nothing else tells instances apart.
+        let needs_instances = self.demand.is_durable || self.demand.ownership == Ownership::Exclusive;
+        let has_instances = self.keyed == Keyed::Yes && needs_instances;
+        let key_of = has_instances.then_some(key_of);
+        let topic = participant.create_raw_topic(self.topic, self.type_name, self.keyed, key_of);
+        let topic = if has_instances { topic } else { topic.without_instances() };
         let (exchange, channel, demand) = (Arc::clone(exchange), shown.channel, self.demand.clone());
         let clock = Arc::clone(self.clock);
         let hand_over = move |reader: &DataReader<Raw>| {

@@ -1,6 +1,6 @@
 //! `thalweg pub`: writes values to a topic.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,6 +10,8 @@ use thalweg::qos::{Mismatch, PolicyId, WriterQos};
 use thalweg::status::WriterStatus;
 use thalweg::types::KeyHash;
 use thalweg::{DataWriter, Delivery, DomainParticipant, Raw};
+use thalweg_lab::profile::Profile;
+use thalweg_lab::station::Sending;
 use thalweg_types::document::Document;
 
 use super::topic::find::{Side, spellings};
@@ -92,6 +94,23 @@ impl PublishOptions {
             |value: &String| Document::from_json(value.as_bytes()).is_ok_and(|json| matches!(json, Document::Map(_)));
         self.of.type_name.is_none() && self.readers > 0 && self.values.iter().all(is_object)
     }
+
+    /// The policies of a writer whose samples have up to `size` bytes, and how these travel: those of `--qos`, here `given`, and what the
+    /// profile and the other options say.
+    ///
+    /// # Errors
+    /// The options contradict each other or the profile.
+    fn offer(&self, profile: &Profile, given: &WriterQos, size: u64) -> Result<(WriterQos, Sending), Failure> {
+        let mut qos = given.clone();
+        if self.qos.is_empty() {
+            qos = profile.apply_to_writer(self.sending.kind(size), qos);
+        }
+        // `--dispose` and `--unregister` are two things here, as they are for the readers.
+        qos.autodispose = false;
+        let sending = self.sending.sending(profile, size)?;
+        qos.transmission = sending.to_qos();
+        Ok((qos, sending))
+    }
 }
 
 /// Publishes as the options say.
@@ -100,24 +119,18 @@ impl PublishOptions {
 /// A value or option cannot be used, the type is not found, the readers do not appear or do not acknowledge in time, or a write finds no
 /// room.
 pub fn run(options: &PublishOptions, interrupt: &Interrupt) -> Result<(), Failure> {
-    let mut qos = QosOptions::parse_for(&options.qos, EndpointKind::Writer).map_err(Failure::Usage)?.writer();
+    let qos = QosOptions::parse_for(&options.qos, EndpointKind::Writer).map_err(Failure::Usage)?.writer();
     let profile = options.sending.profile()?;
-    if options.qos.is_empty() {
-        qos = profile.apply_to_writer(options.sending.kind(0), qos);
-    }
-    // `--dispose` and `--unregister` are two things here, as they are for the readers.
-    qos.autodispose = false;
-    let sending = options.sending.sending(&profile, 0)?;
-    qos.transmission = sending.to_qos();
     let encoded = |of| EncodedValues::new(options, of, representation(&qos));
     let mut values = match options.of.known()?.map(encoded).transpose() {
         Err(_) if options.may_have_another_type() => None,
         other => other?,
     };
-    let participant = options.survey.member.participant_with(&profile)?;
-    if let Some(bucket) = profile.flow_controller(&sending) {
-        bucket.create_on(&participant).map_err(Failure::from_cause)?;
+    // What cannot be used is told before anybody is waited for; without a profile the size of the samples does not matter.
+    if values.is_some() || options.sending.profile.is_none() {
+        options.offer(&profile, &qos, values.as_ref().map_or(0, EncodedValues::largest_bytes))?;
     }
+    let participant = options.survey.member.participant_with(&profile)?;
     let topic = spellings(&options.topic).swap_remove(0);
     let deadline = Instant::now() + options.match_timeout;
     let mut search = Search {
@@ -129,12 +142,19 @@ pub fn run(options: &PublishOptions, interrupt: &Interrupt) -> Result<(), Failur
         types: SampleTypeSearch::new(&participant, &options.of, &topic, Side::Readers, Some(deadline), interrupt),
         lookaround: Lookaround::new(&participant, &options.survey),
     };
+    let mut flow_controllers = HashSet::new();
     loop {
         let fitting = match values.take() {
             Some(values) => values,
             None => encoded(search.wait_for_type()?)?,
         };
-        let writer = create_writer(&participant, &topic, &fitting.of, qos.clone(), options.of.is_named())?;
+        let (offered, sending) = options.offer(&profile, &qos, fitting.largest_bytes())?;
+        if let Some(bucket) = profile.flow_controller(&sending)
+            && flow_controllers.insert(&bucket.name)
+        {
+            bucket.create_on(&participant).map_err(Failure::from_cause)?;
+        }
+        let writer = create_writer(&participant, &topic, &fitting.of, offered, options.of.is_named())?;
         match search.wait_for_readers(&writer, &fitting.of)? {
             Some(of) => values = Some(encoded(of)?),
             None => return publish(options, interrupt, fitting, writer),
@@ -382,6 +402,11 @@ impl EncodedValues {
         Ok(values)
     }
 
+    /// The size of the largest of them; 0 where they come from standard input.
+    fn largest_bytes(&self) -> u64 {
+        self.given.iter().map(|value| value.payload.len() as u64).max().unwrap_or_default()
+    }
+
     fn encode(&self, text: &str) -> Result<EncodedValue, String> {
         let refused = |error| format!("{text:?} is no {}: {error}", self.of.name());
         let value = self.of.parse(text)?;
@@ -447,3 +472,6 @@ const MATCH_PERIOD: Duration = Duration::from_millis(5);
 const LOOK_PERIOD: Duration = Duration::from_millis(50);
 /// Time for a best-effort reader to match us after we have matched it.
 const BEST_EFFORT_SETTLE: Duration = Duration::from_millis(300);
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,7 @@
 //! `thalweg top`: the traffic of a running domain.
 
+mod owned;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io::{IsTerminal, stdout};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +12,7 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 use thalweg::discovery::PublicationData;
 use thalweg::types::Guid;
-use thalweg::{DataReader, Delivery, DomainParticipant, Raw};
+use thalweg::{DataReader, Delivery, DomainParticipant, KeyOf, Raw};
 use thalweg_recording::TopicSelection;
 use thalweg_recording::demand::Demand;
 use thalweg_report::figures::{grouped, rounded};
@@ -22,6 +24,7 @@ use crate::interrupt::Interrupt;
 use crate::network_options::MemberOptions;
 use crate::outcome::{Failure, InLine, print_either, print_line};
 use crate::screen::Screen;
+use owned::{Instances, OwnedTypes};
 
 #[derive(Args, Debug)]
 #[command(after_help = crate::after_help!(
@@ -196,12 +199,14 @@ struct CountedTopic {
     own: Vec<(String, Demand, DataReader<Raw>)>,
     /// The types and demands that its writers have now.
     wanted: Vec<(String, Demand)>,
+    /// What tells the instances of its EXCLUSIVE writers apart.
+    owned: OwnedTypes,
     /// Losses of readers whose writers have changed or gone.
     lost_before: u64,
     counts: Arc<Counts>,
     /// Samples, bytes and losses before this period.
     before: [u64; 3],
-    /// Why some of its writers found no reader in the last look.
+    /// Why some of its writers found no reader in the last look, or are not heard by theirs.
     uncounted: Option<String>,
 }
 
@@ -270,6 +275,7 @@ impl<'a> Traffic<'a> {
             (topic.writers, topic.readers) = (0, 0);
             topic.types.clear();
             topic.wanted.clear();
+            topic.owned.begin_look();
             topic.uncounted = None;
         }
         let (publications, subscriptions) = (self.participant.publications(), self.participant.subscriptions());
@@ -288,7 +294,13 @@ impl<'a> Traffic<'a> {
         }
         self.topics.retain(|_, topic| topic.writers + topic.readers > 0);
         self.demands.lock().retain(|writer, _| writers.contains(writer));
-        self.topics.values_mut().for_each(CountedTopic::drop_unwanted);
+        for topic in self.topics.values_mut() {
+            topic.drop_unwanted();
+            topic.owned.end_look(self.participant);
+            if topic.uncounted.is_none() {
+                topic.uncounted = topic.owned.uncounted().map(str::to_owned);
+            }
+        }
     }
 
     fn topic(&mut self, name: &str, type_name: &str) -> &mut CountedTopic {
@@ -303,11 +315,11 @@ impl<'a> Traffic<'a> {
     fn read(&mut self, data: &PublicationData) {
         // The least that can be asked for costs the writer least, and shows what is lost on the way.
         let demand = Demand { is_reliable: false, is_durable: false, ..Demand::of(data) };
-        if let Some(topic) = self.topics.get_mut(&data.topic_name)
-            && !topic.wants(&data.type_name, &demand)
-        {
+        let Some(topic) = self.topics.get_mut(&data.topic_name) else { return };
+        if !topic.wants(&data.type_name, &demand) {
             topic.wanted.push((data.type_name.clone(), demand.clone()));
         }
+        let instances = topic.owned.add_writer(data);
         // One that changes its partition needs another reader.
         if self.demands.lock().insert(data.guid, demand.clone()).as_ref() == Some(&demand) {
             return;
@@ -317,10 +329,15 @@ impl<'a> Traffic<'a> {
         if topic.own.iter().any(|(of, same, _)| *of == data.type_name && *same == demand) {
             return;
         }
-        let created = match readers >= READERS_MAX {
-            true => Err(format!("{READERS_MAX} readers are there already")),
-            false => create_reader(self.participant, data, &demand, (&topic.counts, &self.demands))
-                .map_err(|error| error.to_string()),
+        let create = |key_of: Option<KeyOf>| {
+            let created = create_reader(self.participant, data, &demand, key_of, (&topic.counts, &self.demands));
+            created.map_err(|error| error.to_string())
+        };
+        let created = match instances {
+            _ if readers >= READERS_MAX => Err(format!("{READERS_MAX} readers are there already")),
+            Instances::Pending => Err("its type is looked for".to_owned()),
+            Instances::One => create(None),
+            Instances::ByKey(key_of) => create(Some(key_of)),
         };
         match created {
             Ok(reader) => topic.own.push((data.type_name.clone(), demand, reader)),
@@ -363,10 +380,12 @@ fn create_reader(
     participant: &DomainParticipant,
     data: &PublicationData,
     demand: &Demand,
+    key_of: Option<KeyOf>,
     (counts, demands): (&Arc<Counts>, &Demands),
 ) -> Result<DataReader<Raw>, thalweg::Error> {
-    let keyed = data.guid.entity.keyed();
-    let topic = participant.create_raw_topic(&data.topic_name, &data.type_name, keyed, None).without_instances();
+    let (keyed, has_instances) = (data.guid.entity.keyed(), key_of.is_some());
+    let topic = participant.create_raw_topic(&data.topic_name, &data.type_name, keyed, key_of);
+    let topic = if has_instances { topic } else { topic.without_instances() };
     let (own, counts, demands) = (demand.clone(), Arc::clone(counts), demands.clone());
     let builder = participant.reader_builder(&topic).qos(demand.to_reader_qos()).ignore_own_publications();
     builder
@@ -392,7 +411,7 @@ const READERS_MAX: usize = 4_096;
 
 #[cfg(test)]
 mod tests {
-    use thalweg::qos::WriterQos;
+    use thalweg::qos::{WriterOwnership, WriterQos};
     use thalweg::types::Keyed;
 
     use super::*;
@@ -435,5 +454,33 @@ mod tests {
         }
         drop(first);
         look_until("the second is counted", &|types, uncounted| types == ["Two"] && uncounted.is_none());
+    }
+
+    #[test]
+    fn of_exclusive_writers_whose_type_nobody_describes_one_counts_and_that_is_said() {
+        let tag = format!("owned-{}", std::process::id());
+        let create = || DomainParticipant::builder(0).loopback_only().domain_tag(&tag).create().expect("a participant");
+        let (here, there) = (create(), create());
+        let write = |strength: i32| {
+            let topic = there.create_raw_topic("robots", "Robot", Keyed::Yes, None);
+            let qos = WriterQos::default().ownership(WriterOwnership::Exclusive { strength });
+            there.create_writer(&topic, qos).expect("a writer")
+        };
+        let mut traffic = Traffic::new(&here, TopicSelection::default());
+        let mut look_until = |writers: usize, is_so: fn(Option<&str>) -> bool| {
+            let until = Instant::now() + Duration::from_secs(30);
+            let is_reached = |topic: &CountedTopic| topic.writers == writers && is_so(topic.uncounted.as_deref());
+            while !traffic.topics.get("robots").is_some_and(is_reached) {
+                assert!(Instant::now() < until, "{writers} writers");
+                traffic.look();
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        };
+        let _one = write(1);
+        look_until(1, |uncounted| uncounted.is_none());
+        let other = write(2);
+        look_until(2, |uncounted| uncounted.is_some_and(|why| why.contains("only the strongest")));
+        drop(other);
+        look_until(1, |uncounted| uncounted.is_none());
     }
 }

@@ -13,14 +13,13 @@ use thalweg::explain::{
     GroupExplanation, LinkExplanation, Medium, ParticipantExplanation, ReaderExplanation, RouteExplanation,
     TopicExplanation, WriterExplanation,
 };
-use thalweg::qos::MatchResult;
 use thalweg::types::{Guid, GuidPrefix, Locator, VendorId};
 
 use super::list::{Endpoint, Policies};
 use crate::interrupt::Interrupt;
 use crate::outcome::{Failure, print_line};
 use crate::refusals::Refusals;
-use crate::surroundings::{Lookaround, NobodyFound, SurveyOptions};
+use crate::surroundings::{EndpointComparison, Lookaround, NobodyFound, SurveyOptions};
 
 /// Explains a topic: for each writer its method, its destinations and the numbers behind the choice; for each reader its counts of
 /// received, lost and rejected samples, with reasons; for each pair that does not match, the reason; and messages that participants
@@ -116,7 +115,7 @@ struct WriterView {
     #[serde(rename = "type")]
     type_name: String,
     qos: Policies,
-    /// Readers that match it by what both announce.
+    /// Readers that match it by what both and their participants announce.
     matching_readers: Vec<String>,
     /// Its own explanation; null for other vendors and without an answer.
     explanation: Option<Explanation>,
@@ -268,10 +267,11 @@ impl ExplainedTopic {
             ignored_participants: participant.ignored_participants().len(),
             nobody_found: None,
         };
+        let comparison = EndpointComparison::new(participant);
         let deadline = Instant::now() + ALL_TYPES_PATIENCE;
         for (view, writer) in explained.writers.iter_mut().zip(&writers) {
             view.explanation = told.writers.iter().find(|told| told.guid == writer.guid).map(Explanation::new);
-            let (matching, mismatches) = compare_with_all(participant, writer, &readers, deadline);
+            let (matching, mismatches) = compare_with_all(&comparison, writer, &readers, deadline);
             view.matching_readers = matching;
             explained.mismatches.extend(mismatches);
         }
@@ -284,7 +284,7 @@ impl ExplainedTopic {
 
 /// The readers that match a writer, and the others with the reason. Types that are not told until `deadline` are known by their names.
 fn compare_with_all(
-    participant: &DomainParticipant,
+    comparison: &EndpointComparison<'_>,
     writer: &PublicationData,
     readers: &[&SubscriptionData],
     deadline: Instant,
@@ -292,13 +292,12 @@ fn compare_with_all(
     let (mut matching, mut mismatches) = (Vec::new(), Vec::new());
     for reader in readers {
         let patience = deadline.saturating_duration_since(Instant::now()).min(TYPES_PATIENCE);
-        match participant.compare(writer, reader, patience) {
-            MatchResult::Match => matching.push(reader.guid.to_string()),
-            other => mismatches.push(MismatchView {
-                writer: writer.guid.to_string(),
-                reader: reader.guid.to_string(),
-                why: other.to_string(),
-            }),
+        match comparison.mismatch(writer, reader, patience) {
+            None => matching.push(reader.guid.to_string()),
+            Some(why) => {
+                let (writer, reader) = (writer.guid.to_string(), reader.guid.to_string());
+                mismatches.push(MismatchView { writer, reader, why });
+            }
         }
     }
     (matching, mismatches)

@@ -8,6 +8,8 @@ use serde::Serialize;
 use thalweg::DomainParticipant;
 use thalweg::discovery::{Known, PublicationData, SubscriptionData};
 
+use super::comparison::EndpointComparison;
+
 /// Pairs of others' endpoints that one reason keeps apart.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct Apart {
@@ -26,12 +28,13 @@ pub fn find(
     writers: &[Known<PublicationData>],
     readers: &[Known<SubscriptionData>],
 ) -> Vec<Apart> {
+    let comparison = EndpointComparison::new(participant);
     let deadline = Instant::now() + TYPES_PATIENCE;
     let pairs = writers.iter().flat_map(|writer| readers.iter().map(move |reader| (&writer.data, &reader.data)));
     let compared = pairs.take(PAIRS_MAX).filter_map(|(writer, reader)| {
         let patience = deadline.saturating_duration_since(Instant::now());
-        let result = participant.compare(writer, reader, patience);
-        (!result.is_match()).then(|| (result.to_string(), writer.guid.to_string(), reader.guid.to_string()))
+        let why = comparison.mismatch(writer, reader, patience)?;
+        Some((why, writer.guid.to_string(), reader.guid.to_string()))
     });
     by_reason(compared)
 }

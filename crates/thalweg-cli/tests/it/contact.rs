@@ -143,12 +143,15 @@ fn doctor_tells_types_and_partitions_of_a_topic_and_pub_why_they_keep_it_apart()
 fn doctor_names_what_keeps_the_writers_and_readers_of_a_topic_apart() {
     let tag = tag();
     let running = [
-        start(&["sub", "chatter", "--domain-tag", &tag]),
+        // Named, so that none takes the type of who came before it.
+        start(&["sub", "chatter", "--type", "string", "--domain-tag", &tag]),
         start(&["sub", "chatter", "--type", "bytes", "--domain-tag", &tag]),
         start(&[
             "pub",
             "chatter",
             "x",
+            "--type",
+            "string",
             "--qos",
             "reliability=best-effort",
             "--match-timeout",

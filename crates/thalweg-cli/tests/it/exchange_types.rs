@@ -46,6 +46,37 @@ fn values_are_written_in_the_type_that_the_readers_have() {
 }
 
 #[test]
+fn types_that_differ_under_one_name_are_told_to_who_publishes() {
+    let (tag, folder) = (tag(), TestFolder::new());
+    folder.write("new.idl", IDL);
+    folder.write("old.idl", &IDL.replace("string name", "double name"));
+    let [new, old] = ["new.idl", "old.idl"].map(|name| folder.path(name));
+    let subscriber = start(&tag, &[&["sub", "things"], &NAMED, &["--idl", &new]]);
+    let words = ["topic", "pub", "things", r#"{"id":1}"#, "--idl", &old, "--patience", "10", "--domain-tag", &tag];
+    let said = run(&[&words[..], &NAMED].concat()).expect_code(3);
+    assert!(said.stderr.contains("endpoints of the topic do not match: TYPE_CONSISTENCY"), "{}", said.stderr);
+    assert!(!said.stderr.contains("no other endpoint"), "{}", said.stderr);
+    subscriber.signal("INT");
+    assert_eq!(subscriber.finish().expect_code(0).stdout, "");
+}
+
+#[test]
+fn types_of_other_names_that_are_assignable_are_no_mismatch() {
+    let (tag, folder) = (tag(), TestFolder::new());
+    folder.write("whole.idl", IDL);
+    folder.write("other.idl", &IDL.replace("Whole", "Other"));
+    let [whole, other] = ["whole.idl", "other.idl"].map(|name| folder.path(name));
+    // They go on for several seconds, in which others are looked for.
+    let subscriber = start(&tag, &[&["sub", "things", "--count", "80"], &NAMED, &["--idl", &whole]]);
+    let named = ["--type", "demo::Other", "--idl", &other];
+    let said = start(&tag, &[&["pub", "things", r#"{"id":7}"#, "--rate", "20", "--count", "80"], &named]).finish();
+    for said in [said, subscriber.finish()] {
+        let said = said.expect_code(0);
+        assert!(!said.stderr.contains("does not match"), "{}", said.stderr);
+    }
+}
+
+#[test]
 fn a_topic_of_ros_has_its_name_on_the_wire() {
     let tag = tag();
     let subscriber = start(&tag, &[&["sub", "/chatter", "--count", "1"]]);

@@ -3,11 +3,12 @@
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::process::ChildStderr;
+use std::time::Instant;
 
 use serde_json::Value;
 use thalweg_testing::viewer::{ViewMessage, Viewer};
 
-use crate::program::{Running, command, run, tag};
+use crate::program::{PATIENCE, Running, command, run, tag};
 
 /// A view that listens, with its address and the rest of its remarks.
 fn start(tag: &str, words: &[&str]) -> (Running, SocketAddr, BufReader<ChildStderr>) {
@@ -47,6 +48,29 @@ fn a_topic_is_shown_as_it_is_written_until_ctrl_c() {
     let counts: Value = serde_json::from_str(&said.stdout).expect("JSON");
     assert_eq!((&counts["clients"], &counts["dropped"]), (&1.into(), &0.into()));
     assert!(counts["samples"].as_u64().is_some_and(|count| count >= 5), "{counts}");
+}
+
+#[test]
+fn each_instance_of_exclusive_writers_is_shown_that_has_its_own_owner() {
+    let tag = tag();
+    let (_view, address, _stderr) = start(&tag, &[]);
+    let publish = |value: &str, strength: &str| {
+        let words = ["pub", "Square", "--type", "ShapeType", value, "--rate", "20", "--match-timeout", "40"];
+        Running::start(command(&[&words[..], &["--qos", strength, "--domain-tag", &tag]].concat()))
+    };
+    let _strong = publish("RED,1,2,3", "strength=9");
+    let mut viewer = Viewer::connect(address);
+    let channel = viewer.expect_channel("Square");
+    viewer.subscribe(3, &channel);
+    let until = Instant::now() + PATIENCE;
+    let mut expect = |color: &[u8]| {
+        while !viewer.expect_sample().1.windows(color.len()).any(|part| part == color) {
+            assert!(Instant::now() < until, "nothing of {color:?} is shown");
+        }
+    };
+    expect(b"RED\0");
+    let _weak = publish("BLUE,1,2,3", "strength=1");
+    expect(b"BLUE\0");
 }
 
 #[test]

@@ -113,6 +113,19 @@ fn why_names_what_keeps_endpoints_apart() {
 }
 
 #[test]
+fn endpoints_whose_participants_share_no_group_do_not_match() {
+    let tag = tag();
+    let running = [start(&tag, "sub chatter --group a"), start(&tag, "pub chatter x --group b --readers 0 --rate 10")];
+    let told = ask(&tag, &["why", "chatter", "--group", "*"]);
+    let [writer] = told["writers"].as_array().expect("a list").as_slice() else { panic!("{told:#}") };
+    assert_eq!(writer["matching_readers"].as_array().map(Vec::len), Some(0), "{told:#}");
+    let [mismatch] = told["mismatches"].as_array().expect("a list").as_slice() else { panic!("{told:#}") };
+    let why = mismatch["why"].as_str().expect("a reason");
+    assert!(why.ends_with("share no communication group: the writer's is in b, the reader's in a"), "{why}");
+    end(running);
+}
+
+#[test]
 fn why_of_a_topic_that_nobody_uses_says_so() {
     let said = run(&["why", "nothing", "--domain-tag", &tag(), "--settle", "0.5"]).expect_code(0);
     assert!(said.stdout.contains("No endpoint uses it"), "{}", said.stdout);

@@ -40,8 +40,7 @@ fn guid(number: u32) -> Guid {
 }
 
 fn announce(recording: &Recording, writer: Guid, qos: &thalweg::qos::WriterQos) {
-    let demand = Demand { is_reliable: true, is_durable: true, ownership: Ownership::Shared, partition: Vec::new() };
-    let announced = AnnouncedWriter::new(demand, None, RecordedQos::of(qos), NumberSet::default());
+    let announced = AnnouncedWriter::new(demand(true, true), None, RecordedQos::of(qos), NumberSet::default());
     recording.writers().insert(writer, announced);
 }
 
@@ -187,7 +186,8 @@ fn the_search_for_a_type_waits_for_no_silent_participant() {
 }
 
 fn demand(is_reliable: bool, is_durable: bool) -> Demand {
-    Demand { is_reliable, is_durable, ownership: Ownership::Shared, partition: Vec::new() }
+    let (ownership, partition, latency_budget) = (Ownership::Shared, Vec::new(), Duration::ZERO);
+    Demand { is_reliable, is_durable, ownership, partition, latency_budget }
 }
 
 /// Makes a writer of a topic known that asks for a reader of its own.

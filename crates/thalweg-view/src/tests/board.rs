@@ -36,7 +36,8 @@ fn guid(number: u8) -> Guid {
 }
 
 fn demand(is_durable: bool) -> Demand {
-    Demand { is_reliable: true, is_durable, ownership: Ownership::Shared, partition: Vec::new() }
+    let (ownership, partition, latency_budget) = (Ownership::Shared, Vec::new(), Duration::ZERO);
+    Demand { is_reliable: true, is_durable, ownership, partition, latency_budget }
 }
 
 /// Sample `number` of a writer, with `bytes` behind its header.

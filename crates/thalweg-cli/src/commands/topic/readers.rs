@@ -53,11 +53,11 @@ struct OwnReader {
 /// A writer that was announced, or of which a sample came before anybody looked.
 #[derive(Default)]
 struct HeardWriter {
-    /// What its own reader asks for, and the latency budget that it offers; `None` until it has one.
-    offer: Option<(Demand, Duration)>,
+    /// What its own reader asks for; `None` until it has one.
+    demand: Option<Demand>,
     taken: NumberSet,
-    /// Its own reader has brought a sample.
-    is_own_heard: bool,
+    /// The number that its own reader brought last; `None` until that has brought a sample.
+    latest_own: Option<SequenceNumber>,
     gone_since: Option<Instant>,
 }
 
@@ -145,7 +145,7 @@ impl<'a> TopicReaders<'a> {
         self.writers.retain(|guid, writer| writer.note_presence(now, present.contains(guid)));
         if self.demands().next().is_none() {
             // Whoever comes is heard from its first sample on.
-            self.open(&waiting_demand(), Duration::ZERO);
+            self.open(&waiting_demand());
         }
         self.end_idle(now);
     }
@@ -154,22 +154,20 @@ impl<'a> TopicReaders<'a> {
     fn hear(&mut self, data: &PublicationData) {
         let demand = Demand::of(data);
         let demand = Demand { is_durable: demand.is_durable && self.options.takes_history, ..demand };
-        let offer = Some((demand, data.qos.timing.latency_budget));
-        if self.writers.get(&data.guid).is_some_and(|writer| writer.offer == offer) {
+        if self.writers.get(&data.guid).is_some_and(|writer| writer.demand.as_ref() == Some(&demand)) {
             return;
         }
         let result = self.match_with(data, &ReaderQos::default());
         if matches!(result, MatchResult::DifferentType { .. } | MatchResult::DifferentKeyedness { .. }) {
             return self.tell(format!("a writer of {} is not heard: {result}", shown_name(&data.topic_name)));
         }
-        let Some((demand, latency_budget)) = &offer else { return };
-        let Some(qos) = self.open(demand, *latency_budget) else { return };
+        let Some(qos) = self.open(&demand) else { return };
         let result = self.match_with(data, &qos);
         if !result.is_match() {
             self.tell(format!("a writer of {} is not heard: {result}", shown_name(&data.topic_name)));
         }
         let writer = self.writers.entry(data.guid).or_default();
-        (writer.offer, writer.is_own_heard) = (offer, false);
+        (writer.demand, writer.latest_own) = (Some(demand), None);
     }
 
     /// Whether a writer matches a reader of this QoS here.
@@ -179,12 +177,12 @@ impl<'a> TopicReaders<'a> {
         match_endpoints(&data.offer(), &request)
     }
 
-    /// Has a reader of this demand that accepts this latency budget, and returns its QoS; `None` where it cannot be created.
-    fn open(&mut self, demand: &Demand, latency_budget: Duration) -> Option<Arc<ReaderQos>> {
+    /// Has a reader of this demand, and returns its QoS; `None` where it cannot be created.
+    fn open(&mut self, demand: &Demand) -> Option<Arc<ReaderQos>> {
         let opened = match self.readers.iter().find(|own| own.demand == *demand) {
-            Some(own) => accept_latency(&own.reader, latency_budget),
+            Some(own) => Ok(own.reader.qos()),
             None if self.readers.len() >= READERS_MAX => Err(format!("there are {READERS_MAX} readers already")),
-            None => self.create(demand, latency_budget),
+            None => self.create(demand),
         };
         match opened {
             Ok(qos) => Some(qos),
@@ -195,11 +193,12 @@ impl<'a> TopicReaders<'a> {
         }
     }
 
-    fn create(&mut self, demand: &Demand, latency_budget: Duration) -> Result<Arc<ReaderQos>, String> {
+    fn create(&mut self, demand: &Demand) -> Result<Arc<ReaderQos>, String> {
         let usual = if demand.is_reliable { Duration::ZERO } else { self.options.latency_budget };
+        let latency_budget = usual.max(demand.latency_budget);
         let qos = ReaderQos {
             history: History::KeepLast(self.options.depth),
-            timing: ReaderTiming { latency_budget: usual.max(latency_budget), ..ReaderTiming::default() },
+            timing: ReaderTiming { latency_budget, ..ReaderTiming::default() },
             ..demand.to_reader_qos()
         };
         let topic = self.topic_for(demand);
@@ -230,7 +229,7 @@ impl<'a> TopicReaders<'a> {
 
     /// What the writers' own readers ask for.
     fn demands(&self) -> impl Iterator<Item = &Demand> {
-        self.writers.values().filter_map(|writer| writer.offer.as_ref()).map(|(demand, _)| demand)
+        self.writers.values().filter_map(|writer| writer.demand.as_ref())
     }
 
     /// Lets go of readers that no writer has asked for in a while.
@@ -265,12 +264,18 @@ impl HeardWriter {
     /// Whether a sample counts that a reader with this demand has got. What the writer's own reader brings is whole and in order; others
     /// that match as well count until it has brought something.
     fn admit(&mut self, demand: &Demand, sequence: SequenceNumber) -> bool {
-        let is_own = self.offer.as_ref().is_some_and(|(own, _)| own == demand);
+        let is_own = self.demand.as_ref() == Some(demand);
         if sequence == SequenceNumber::UNKNOWN {
-            return is_own || self.offer.is_none();
+            return is_own || self.demand.is_none();
         }
-        self.is_own_heard |= is_own;
-        (is_own || !self.is_own_heard) && self.taken.insert(sequence)
+        if is_own {
+            if self.latest_own.is_some_and(|latest| sequence <= latest) {
+                // The writer has begun anew under its GUID.
+                self.taken = NumberSet::default();
+            }
+            self.latest_own = Some(sequence);
+        }
+        (is_own || self.latest_own.is_none()) && self.taken.insert(sequence)
     }
 
     /// Notes whether it is announced now; false once it can be forgotten: samples may wait of one that has gone.
@@ -283,18 +288,8 @@ impl HeardWriter {
 /// What a reader asks for while nobody writes.
 fn waiting_demand() -> Demand {
     let partition = vec![String::new(), "*".to_owned()];
-    Demand { is_reliable: false, is_durable: false, ownership: Ownership::Shared, partition }
-}
-
-/// Lets a reader match writers that offer this latency budget, and returns its QoS.
-fn accept_latency(reader: &DataReader<Raw>, latency_budget: Duration) -> Result<Arc<ReaderQos>, String> {
-    let qos = reader.qos();
-    if latency_budget <= qos.timing.latency_budget {
-        return Ok(qos);
-    }
-    let timing = ReaderTiming { latency_budget, ..qos.timing };
-    reader.set_qos(ReaderQos { timing, ..ReaderQos::clone(&qos) }).map_err(|error| error.to_string())?;
-    Ok(reader.qos())
+    let latency_budget = Duration::ZERO;
+    Demand { is_reliable: false, is_durable: false, ownership: Ownership::Shared, partition, latency_budget }
 }
 
 /// Interval at which writers are looked for.

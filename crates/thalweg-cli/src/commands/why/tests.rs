@@ -24,12 +24,13 @@ fn types_that_are_never_told_keep_all_pairs_together_waiting_until_the_deadline_
     let guid = |entity: EntityId| Guid::new(GuidPrefix([9; 12]), entity);
     let reader = guid(EntityId::user_reader(1, Keyed::No));
     let reader = SubscriptionData::new(reader, "t", "T", ReaderQos::default()).with_type_information(untold(100));
+    let comparison = EndpointComparison::new(&participant);
     let begun = Instant::now();
     for number in 1..=8 {
         let writer = guid(EntityId::user_writer(u32::from(number), Keyed::No));
         let writer = PublicationData::new(writer, "t", "T", WriterQos::default()).with_type_information(untold(number));
         let deadline = begun + Duration::from_millis(700);
-        let (matching, mismatches) = compare_with_all(&participant, &writer, &[&reader], deadline);
+        let (matching, mismatches) = compare_with_all(&comparison, &writer, &[&reader], deadline);
         assert_eq!((matching.len(), mismatches.len()), (1, 0), "the names decide");
     }
     let elapsed = begun.elapsed();

@@ -136,6 +136,7 @@ impl Explanation {
             push_line(out, format_args!("    {reason}"));
         }
         let interval = match self.write_interval_us {
+            Some(micros) if micros >= 1e6 => format!("every {:.1} s", micros / 1e6),
             Some(micros) if micros > 0.0 => format!("every {micros:.1} µs ({:.0} a second)", 1e6 / micros),
             _ => "at no measured rate".to_owned(),
         };

@@ -157,7 +157,7 @@ fn readers_that_no_writer_has_asked_for_in_a_while_are_let_go() {
     let [here, _] = participants("idle");
     let mut readers = TopicReaders::new(&here, &notes(&here), None, reading(true)).expect("readers");
     let demand = Demand { is_reliable: true, ..waiting_demand() };
-    assert!(readers.open(&demand, Duration::ZERO).is_some());
+    assert!(readers.open(&demand).is_some());
     let now = Instant::now();
     let after = |readers: &mut TopicReaders<'_>, time: Duration| {
         readers.end_idle(now + time);
@@ -173,9 +173,24 @@ fn a_sample_counts_once_and_the_writers_own_reader_comes_before_others() {
     let mut writer = HeardWriter::default();
     let mut admits = |demand: &Demand, number: i64| writer.admit(demand, SequenceNumber(number));
     assert!(admits(&lesser, 1) && !admits(&own, 1), "nobody has looked at it");
-    writer.offer = Some((own.clone(), Duration::ZERO));
+    writer.demand = Some(own.clone());
     let mut admits = |demand: &Demand, number: i64| writer.admit(demand, SequenceNumber(number));
     assert!(admits(&lesser, 3), "its own reader has got nothing");
     assert_eq!([1, 2, 3, 4].map(|number| admits(&own, number)), [false, true, false, true]);
     assert!(!admits(&lesser, 5) && admits(&own, 5), "its own reader has some");
+}
+
+#[test]
+fn what_a_writer_writes_that_begins_anew_counts_and_what_is_repeated_does_not() {
+    let own = Demand { is_reliable: true, ..waiting_demand() };
+    let lesser = waiting_demand();
+    let mut writer = HeardWriter { demand: Some(own.clone()), ..HeardWriter::default() };
+    let mut admits = |demand: &Demand, number: i64| writer.admit(demand, SequenceNumber(number));
+    assert_eq!([1, 2, 3, 1, 2].map(|number| admits(&own, number)), [true; 5]);
+    assert!(!admits(&lesser, 1), "its own reader has brought it");
+    // It offers something else, and its new reader gets what it kept.
+    let other = Demand { is_durable: true, ..own };
+    (writer.demand, writer.latest_own) = (Some(other.clone()), None);
+    let mut admits = |demand: &Demand, number: i64| writer.admit(demand, SequenceNumber(number));
+    assert_eq!([1, 2, 3, 1].map(|number| admits(&other, number)), [false, false, true, true]);
 }

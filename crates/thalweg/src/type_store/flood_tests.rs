@@ -147,15 +147,19 @@ fn objects_that_made_room_for_others_are_asked_for_again_and_verdicts_stay() {
 #[test]
 fn verdicts_keep_neither_long_reasons_nor_long_identifiers() {
     let mut state = State::default();
-    let name = "x".repeat(20_000);
-    let one = named(insert_structure(&mut state.library, &name, text()));
-    let other = insert_structure(&mut state.library, &name, TypeIdentifier::String { is_wide: true, bound: 0 });
+    // The reason tells the way to the members that differ, each of whose names may have 256 bytes.
+    let mut nested = |innermost: TypeIdentifier| {
+        (0..10).fold(innermost, |inner, _| insert_structure(&mut state.library, &"x".repeat(250), inner))
+    };
+    let one = named(nested(text()));
+    let other = nested(TypeIdentifier::String { is_wide: true, bound: 0 });
     let header = CollectionHeader { equivalence: Some(Equivalence::Complete), element_flags: 1 };
     let without_name = TypeIdentifier::Sequence { header, bound: 0, element: Box::new(other.clone()) };
     let rules = (TypeConsistency::default(), Representation::Xcdr2);
     let verdict = state.verdict((THERE, &one), (HERE, &named(other)), rules);
     let TypeVerdict::Different(why) = &verdict else { panic!("{verdict:?}") };
-    assert_eq!(*why, format!("{}…", "x".repeat(REASON_MAX)));
+    assert_eq!(why.chars().count(), REASON_MAX + 1, "{why}");
+    assert!(why.ends_with('…'), "{why}");
     assert_eq!(state.verdicts.len(), 1);
     let verdict = state.verdict((THERE, &one), (HERE, &named(without_name)), rules);
     assert!(matches!(verdict, TypeVerdict::Different(_)), "{verdict:?}");

@@ -98,10 +98,11 @@ fn why_tells_how_a_writer_in_another_process_sends_and_to_whom() {
 #[test]
 fn why_names_what_keeps_endpoints_apart() {
     let tag = tag();
+    // Named, so that none takes the type of who came before it.
     let running = [
-        start(&tag, "sub chatter"),
+        start(&tag, "sub chatter --type string"),
         start(&tag, "sub chatter --type bytes"),
-        start(&tag, "pub chatter x --qos reliability=best-effort --match-timeout 40"),
+        start(&tag, "pub chatter x --type string --qos reliability=best-effort --match-timeout 40"),
     ];
     let told = ask(&tag, &["why", "chatter"]);
     let reasons: Vec<&str> =

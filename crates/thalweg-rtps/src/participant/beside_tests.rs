@@ -155,3 +155,19 @@ fn a_directed_sample_is_handed_over_by_its_readers_only() {
         }
     }
 }
+
+#[test]
+fn a_reader_of_coherent_sets_takes_samples_for_others_as_well() {
+    let presentation = Presentation { access_scope: AccessScope::Topic, coherent: true, ordered: false };
+    let mut feed = Feed::new(Keyed::No, presentation);
+    let [first, second] = [(); 2].map(|()| feed.reader());
+    let directed = directed_to(&[first.lock().guid()], false);
+    feed.data(1, DataKind::Data, &[], 1);
+    feed.data(2, DataKind::Data, &directed, 2);
+    feed.fragments(3, false, &directed, 3);
+    feed.data(4, DataKind::Data, &[], 4);
+    for reader in [&first, &second] {
+        assert_eq!(first_bytes(&take(&feed.net, reader)), [1, 2, 3, 4]);
+        assert_eq!(reader.lock().losses().total(), 0);
+    }
+}

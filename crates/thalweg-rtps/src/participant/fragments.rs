@@ -5,7 +5,7 @@ use super::receive::Context;
 use super::{KeySource, Participant};
 use crate::history::{ChangeKind, PayloadKind};
 use crate::payload::Payload;
-use crate::reader::{Arrival, FragmentedSample, GroupMark, Received};
+use crate::reader::{Arrival, CoherentSets, FragmentedSample, GroupMark, Received};
 use crate::time::Instant;
 use crate::trace::{self, Mark};
 use crate::types::{EntityId, Guid, Keyed, SequenceNumber};
@@ -42,7 +42,10 @@ impl Participant {
             }
             let Some(shared) = self.endpoints.reader(entity) else { continue };
             let guid = Guid::new(self.config.prefix, entity);
-            if changes_nothing || directed_to.as_ref().is_some_and(|readers| readers.binary_search(&guid).is_err()) {
+            // A coherent set would lack the samples that are for others.
+            let is_for_others = directed_to.as_ref().is_some_and(|readers| readers.binary_search(&guid).is_err())
+                && shared.lock().wants_coherent_sets() == CoherentSets::Ignored;
+            if changes_nothing || is_for_others {
                 shared.lock().note_group_marks(writer, mark.as_slice());
                 self.hand_over_arrival(now, writer, entity, Arrival::Unwanted(fragments.sequence));
                 continue;

@@ -6,7 +6,7 @@ use super::inbound::{Answered, Instances};
 use super::origin::{LastOrigin, Origin};
 use super::{Event, KeySource, LostReason, Participant};
 use crate::payload::Payload;
-use crate::reader::{Reader, ReaderOutcome, StatusNews};
+use crate::reader::{CoherentSets, Reader, ReaderOutcome, StatusNews};
 use crate::time::{Instant, Timestamp};
 use crate::trace::{self, Mark};
 use crate::types::{EntityId, Guid, GuidPrefix, Keyed};
@@ -269,7 +269,11 @@ impl Participant {
                 let local = self.endpoints.local_reader(*entity);
                 let instances = local.map_or(Instances::Told, |local| Instances::for_reader(&local.keys));
                 let filter = local.and_then(|local| local.filter.as_ref());
-                let refused = gathered.refused_by(Guid::new(self.config.prefix, *entity), filter);
+                // A coherent set would lack the samples that are for others.
+                let heeds_direction = gathered.is_any_directed()
+                    && local.is_some_and(|one| one.shared.lock().wants_coherent_sets() == CoherentSets::Ignored);
+                let directed_for = heeds_direction.then(|| Guid::new(self.config.prefix, *entity));
+                let refused = gathered.refused_by(directed_for, filter);
                 self.tell_readers(now, std::slice::from_ref(entity), addressed, |reader| {
                     let sets = reader.wants_coherent_sets();
                     if !gathered.marks().is_empty() {

@@ -105,8 +105,6 @@ impl IoThread {
         {
             tracing::warn!("the I/O thread runs on any processor: {error}");
         }
-        // Whether only waiting remains.
-        let mut settled = false;
         while !self.state.is_stopping() {
             if self.turns.wants_to_ask() {
                 self.ask_all();
@@ -115,17 +113,17 @@ impl IoThread {
             if received > 0 {
                 trace::received();
             }
-            if received == 0 && settled {
+            if received == 0 && self.turns.take_settled() {
                 if self.options.busy_poll {
                     self.poll()
                 } else {
                     self.sleep()
                 }
-                settled = false;
                 // Most likely a datagram ended the wait: it is received before the next turn, which would otherwise do nothing.
                 continue;
             }
-            settled = !self.turn();
+            let has_more = self.turn();
+            self.turns.end_turn(has_more);
         }
         self.say_farewell();
     }
@@ -252,13 +250,14 @@ impl IoThread {
 
     /// Handles the events of a wait; true when there were any.
     fn note_wakeup(&mut self, waited: std::io::Result<Wakeup>) -> bool {
-        self.turns.note_asked();
         match waited {
             Ok(wakeup) => {
+                let has_news = wakeup != Wakeup::default();
+                self.turns.note_asked(has_news);
                 if wakeup.interfaces_changed {
                     self.use_new_interfaces();
                 }
-                wakeup != Wakeup::default()
+                has_news
             }
             Err(error) => {
                 tracing::error!("the participant can no longer receive: {error}");

@@ -21,6 +21,8 @@ pub(super) struct TurnTimes {
     last: Instant,
     /// The first turn since it asked which sockets have something; `None` where it has taken none since.
     unasked_since: Option<Instant>,
+    /// Whether only waiting remains.
+    is_settled: bool,
     /// Since when it handles what came while it stood still.
     catches_up_since: Option<Instant>,
 }
@@ -28,7 +30,7 @@ pub(super) struct TurnTimes {
 impl TurnTimes {
     /// Those of a thread that starts at `now`.
     pub(super) fn new(now: Instant) -> TurnTimes {
-        TurnTimes { last: now, unasked_since: None, catches_up_since: None }
+        TurnTimes { last: now, unasked_since: None, is_settled: false, catches_up_since: None }
     }
 
     /// The time of the last turn.
@@ -36,9 +38,21 @@ impl TurnTimes {
         self.last
     }
 
-    /// The thread has asked which sockets have something.
-    pub(super) fn note_asked(&mut self) {
+    /// The thread has asked which sockets have something. What it was told is told once, a wake-up by another thread among it: a turn has
+    /// to follow before it sleeps.
+    pub(super) fn note_asked(&mut self, has_news: bool) {
         self.unasked_since = None;
+        self.is_settled &= !has_news;
+    }
+
+    /// A turn ends, with or without more to be done.
+    pub(super) fn end_turn(&mut self, has_more: bool) {
+        self.is_settled = !has_more;
+    }
+
+    /// Whether only waiting remains. Once it is over, a turn has to follow.
+    pub(super) fn take_settled(&mut self) -> bool {
+        std::mem::take(&mut self.is_settled)
     }
 
     /// Whether it is time to ask, though some socket is known to have more.
@@ -97,9 +111,9 @@ mod tests {
             turns.wants_to_ask()
         };
         assert_eq!([10, 10, 11].map(|millis| turn(&mut turns, millis)), [false, false, true]);
-        turns.note_asked();
+        turns.note_asked(false);
         assert_eq!([11, 15, 15].map(|millis| turn(&mut turns, millis)), [false, true, true]);
-        turns.note_asked();
+        turns.note_asked(false);
         assert!(!turns.wants_to_ask() && !turn(&mut turns, 9_000), "it was asked while the thread slept");
     }
 
@@ -109,8 +123,22 @@ mod tests {
         turns.begin_turn(at(10), at(20), 1);
         assert!(!turns.has_missed(at(90), at(20)), "it has not stood still");
         assert!(turns.has_missed(at(1_000), at(20)));
-        turns.note_asked();
+        turns.note_asked(false);
         assert!(!turns.has_missed(at(1_000), at(20)), "it has asked since");
+    }
+
+    #[test]
+    fn a_thread_that_was_woken_while_it_looked_around_does_not_sleep_before_its_next_turn() {
+        let mut turns = TurnTimes::new(at(0));
+        assert!(!turns.take_settled(), "it has taken no turn");
+        turns.end_turn(true);
+        assert!(!turns.take_settled());
+        turns.end_turn(false);
+        turns.note_asked(false);
+        assert!(turns.take_settled() && !turns.take_settled());
+        turns.end_turn(false);
+        turns.note_asked(true);
+        assert!(!turns.take_settled(), "nobody tells it again");
     }
 
     #[test]

@@ -33,14 +33,15 @@ impl Gathered {
         !self.directed.is_empty()
     }
 
-    /// The numbers of the samples that are directed to others than `reader`, and of the values that its filter refuses,
-    /// in ascending order.
+    /// The numbers of the samples that are directed to others than `directed_for`, which is `None` for a reader that takes those as well,
+    /// and of the values that its filter refuses, in ascending order.
     pub(in crate::participant) fn refused_by(
         &self,
-        reader: Guid,
+        directed_for: Option<Guid>,
         filter: Option<&SampleFilter>,
     ) -> Vec<SequenceNumber> {
-        let to_others = self.directed.iter().filter(|(_, readers)| readers.binary_search(&reader).is_err());
+        let is_for_others = |readers: &[Guid]| directed_for.is_some_and(|guid| readers.binary_search(&guid).is_err());
+        let to_others = self.directed.iter().filter(|(_, readers)| is_for_others(readers));
         let mut refused: Vec<_> = to_others.map(|(sequence, _)| *sequence).collect();
         if let Some(filter) = filter {
             for piece in &self.pieces {

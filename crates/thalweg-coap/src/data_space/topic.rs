@@ -98,7 +98,13 @@ impl TopicResource {
         while let Some(any_news) = self.take_some(&mut intake) {
             is_news |= any_news;
         }
-        intake.progress.values_mut().for_each(Progress::change_reader);
+        let qos = intake.reader.qos();
+        if qos.durability >= Durability::TransientLocal && qos.reliability.is_reliable() {
+            intake.progress.values_mut().for_each(Progress::change_reader);
+        } else {
+            // It may have missed what the next one is given.
+            intake.progress.clear();
+        }
         self.samples().change_reader();
         let former = std::mem::replace(&mut intake.reader, reader);
         drop(intake);

@@ -52,11 +52,19 @@ struct Shares {
     unproved: RegistrationShare,
 }
 
+/// Which bounds a directory would be above.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Excess {
+    all: bool,
+    own: bool,
+    unproved: bool,
+}
+
 impl ResourceDirectory {
     /// Makes room for a registration. Registrations without a proof go for it: first those of addresses that may be forged, then
     /// the one that was refreshed longest ago of those that nobody refreshed for [`IDLE_MAX`], and any for a client that proved an
     /// identity. What a host has without a proof is bounded as well, and makes room for itself. Addresses that may be forged have
-    /// a small part together, and make no room for each other: who is there proves it.
+    /// a small part together, in which those that nobody refreshed make room for others: who is there proves it.
     ///
     /// # Errors
     /// When too little would go, or the client has to prove its address; then nothing does.
@@ -75,12 +83,12 @@ impl ResourceDirectory {
                 shares.unproved.add(entry);
             }
         }
-        if is_unproved && !shares.unproved.is_within(UNPROVED_PART) {
-            self.note_refused();
-            return Err(DirectoryError::Unproved);
-        }
-        let fits = |shares: &Shares| shares.all.is_within(1) && (host.is_none() || shares.own.is_within(HOST_PART));
-        if fits(&shares) {
+        let is_over = |shares: &Shares| Excess {
+            all: !shares.all.is_within(1),
+            own: host.is_some() && !shares.own.is_within(HOST_PART),
+            unproved: is_unproved && !shares.unproved.is_within(UNPROVED_PART),
+        };
+        if is_over(&shares) == Excess::default() {
             return Ok(());
         }
         let may_go = |entry: &Entry| {
@@ -92,20 +100,26 @@ impl ResourceDirectory {
         candidates.sort_unstable_by_key(|(number, entry)| (!entry.is_unproved(), entry.refreshed(), *number));
         let mut gone = Vec::new();
         for (number, entry) in candidates {
-            if fits(&shares) {
-                break;
-            }
-            // Where there is room but for this host, others have not to make any.
-            if shares.all.is_within(1) && !is_own(entry) {
+            let over = is_over(&shares);
+            // Where there is room but for this host or for its like, others have not to make any.
+            if !(over.all || over.own && is_own(entry) || over.unproved && entry.is_unproved()) {
                 continue;
             }
             shares.all.take_away(entry);
             if is_own(entry) {
                 shares.own.take_away(entry);
             }
+            if entry.is_unproved() {
+                shares.unproved.take_away(entry);
+            }
             gone.push(number);
         }
-        if !fits(&shares) {
+        let over = is_over(&shares);
+        if over.unproved {
+            self.note_refused();
+            return Err(DirectoryError::Unproved);
+        }
+        if over != Excess::default() {
             return Err(self.refuse(now));
         }
         gone.into_iter().for_each(|number| drop(self.forget(number)));

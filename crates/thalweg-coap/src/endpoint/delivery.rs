@@ -77,15 +77,14 @@ impl Endpoint {
 
     pub(super) fn handle_acknowledgement(&mut self, now: Instant, place: u32, message: MessageId) {
         let Some(Use::Transmission(id)) = self.in_flight.find(place, message) else {
-            let wrong = &mut self.peers.get_mut(place).wrong_acknowledgements;
-            *wrong = wrong.saturating_add(1);
+            self.peers.get_mut(place).guesses.note(now);
             return;
         };
         let state = self.peers.get_mut(place);
         state.end_silence();
         // It knows an ID that was sent to its address, unless it tries them all: there are no more than 65,536. A host without a
         // request would answer by a RST.
-        state.verified |= state.wrong_acknowledgements <= GUESSES_MAX;
+        state.verified |= state.guesses.are_few(now);
         match self.stop_repeating(id) {
             Some(Owner::Observer(observer)) => self.confirm_observer(now, observer),
             Some(Owner::Request(request)) => self.handle_request_acknowledged(now, request),
@@ -128,7 +127,3 @@ impl Endpoint {
         }
     }
 }
-
-/// Acknowledgements of what was not sent to a peer, beyond which one that is right does not prove its address: a client that is
-/// there sends next to none before it has proved itself, and whoever guesses needs thousands.
-const GUESSES_MAX: u8 = 8;

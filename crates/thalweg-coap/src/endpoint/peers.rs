@@ -8,7 +8,7 @@ use thalweg_base::rng::Rng;
 use thalweg_base::time::Instant;
 
 use super::Peer;
-use super::ids::MessageIds;
+use super::ids::{MessageIds, seconds};
 use super::probing::Silence;
 use super::secret::TableState;
 use super::seen::Seen;
@@ -27,8 +27,8 @@ pub struct PeerState {
     pub seen: Seen,
     /// Whether the peer has proved its address.
     pub verified: bool,
-    /// Acknowledgements of what it was not sent.
-    pub wrong_acknowledgements: u8,
+    /// Acknowledgements of what it was not sent, lately.
+    pub guesses: Guesses,
     /// Requests of the peer that handlers work on.
     pub exchanges: usize,
     /// Names the peer in the keys of answers; `None` until one is needed.
@@ -61,6 +61,35 @@ impl PeerState {
         if let Some(requests) = &mut self.requests {
             requests.silence.end();
         }
+    }
+}
+
+/// Acknowledgements of what a peer was not sent: a client sends next to none, and whoever guesses a message ID thousands. Others may send
+/// them in its name, so that they are forgotten after some time.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Guesses {
+    count: u8,
+    /// The second in which they began to be counted.
+    since: u32,
+}
+
+impl Guesses {
+    /// Beyond so many an acknowledgement that is right may be a guess.
+    const MAX: u8 = 8;
+    /// For how long they count, in seconds.
+    const PERIOD: u32 = 128;
+
+    /// One that was wrong came.
+    pub fn note(&mut self, now: Instant) {
+        if seconds(now).saturating_sub(self.since) >= Guesses::PERIOD {
+            *self = Guesses { count: 0, since: seconds(now) };
+        }
+        self.count = self.count.saturating_add(1);
+    }
+
+    /// Whether one that is right is hardly a guess.
+    pub fn are_few(self, now: Instant) -> bool {
+        self.count <= Guesses::MAX || seconds(now).saturating_sub(self.since) >= Guesses::PERIOD
     }
 }
 
@@ -235,7 +264,7 @@ impl Peers {
             seen: Seen::default(),
             // A handshake has proved the address; those of loopback cannot be forged from outside (RFC 1122 §3.2.1.3).
             verified: peer.session != 0 || peer.address.ip().to_canonical().is_loopback(),
-            wrong_acknowledgements: 0,
+            guesses: Guesses::default(),
             exchanges: 0,
             answer_seed: None,
             observers: 0,

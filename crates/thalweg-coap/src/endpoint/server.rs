@@ -459,7 +459,11 @@ impl Endpoint {
     fn close(&mut self, now: Instant, exchange: &Exchange) {
         let peer = self.peers.get(exchange.peer).peer;
         if exchange.is_refused {
-            // It did not run, so that it may do so when it is repeated.
+            // It did not run, so that it may do so when it is repeated. A handler may have been asked before it was refused.
+            if !exchange.is_repeatable() {
+                let key = answer_key(&mut self.peers, &self.secret, exchange.peer, (exchange.id, exchange.token));
+                self.server.answers_of(exchange.runs_once()).forget(key);
+            }
         } else if !exchange.is_repeatable() {
             let acknowledgement = empty_message(MessageType::Acknowledgement, exchange.id);
             let sent: &[u8] = match exchange.kind {

@@ -9,7 +9,7 @@ use thalweg_base::time::Instant;
 
 use crate::device::Unit;
 use crate::link_format::WebLink;
-use crate::message::Code;
+use crate::message::{Code, content_format};
 use crate::proxy::escaped;
 use crate::resource::representation::{READING_FORMATS, of_value};
 use crate::resource::{Clock, Get, Put, RemoteName, Resource, ResourceError, ResourceRepresentation, Watcher};
@@ -84,9 +84,13 @@ impl Mirror {
         self.things.relay(&name, request.accept).map(|(representation, _)| representation)
     }
 
-    /// The state as a reading in `format`, made of the format that the thing prefers.
+    /// The state as a reading in `format`, made of plain text.
     fn make(&self, format: u16, queries: &[&str]) -> Result<ResourceRepresentation, ResourceError> {
         let state = self.find(&Get { accept: None, queries })?;
+        if state.content_format != Some(content_format::TEXT) {
+            // A pack or a document may hold more than one reading.
+            return Err(ResourceError::NotAcceptable);
+        }
         let (value, symbol) = state.value().map_err(|_| ResourceError::NotAcceptable)?;
         let unit = Unit::new(&symbol).unwrap_or(Unit::NONE);
         let payload = of_value(format, &self.path, &value, unit).map_err(|_| ResourceError::NotAcceptable)?;

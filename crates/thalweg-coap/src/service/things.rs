@@ -82,7 +82,8 @@ impl Things {
         match self.request_as(name, Some(content_format::CBOR)) {
             // Some things have text alone.
             Err(error) if matches!(error.code(), Code::NOT_ACCEPTABLE | Code::BAD_OPTION) => {
-                self.request(name)?.value()
+                let told = self.request(name)?;
+                if told.content_format == Some(content_format::TEXT) { told.value() } else { Err(error) }
             }
             outcome => outcome?.value(),
         }

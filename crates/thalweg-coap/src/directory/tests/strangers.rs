@@ -74,15 +74,20 @@ fn a_client_with_a_proof_finds_a_place_in_a_directory_full_of_strangers() {
 fn addresses_that_may_be_forged_fill_an_eighth_of_a_directory_and_give_way() {
     let world = World::new();
     let forged = |number: u32| Caller { has_proved_address: false, ..stranger(number) };
-    assert_eq!(world.ask_as(&forged(0), &RequestBuf::post("/rd?ep=plain", "</x>")), "2.01 rd/1");
+    assert_eq!(world.ask_as(&forged(0), &RequestBuf::post("/rd?ep=plain&lt=4294967295", "</x>")), "2.01 rd/1");
     let small = |number: u32| RequestBuf::post(&format!("/rd?ep=f{number}&lt=4294967295"), "");
     let taken = (1..20_000).take_while(|number| world.ask_as(&forged(*number), &small(*number)).starts_with("2.01"));
     assert_eq!(taken.count(), 2047);
     let refusal = world.handler.handle(&small(9999).view().of(&forged(9999))).expect("its path");
     assert_eq!((refusal.code, refusal.is_challenge, refusal.max_age), (Code::UNAUTHORIZED, true, Some(0)));
     assert_eq!(world.handler.counts().refused, 2);
-    let again = world.ask_as(&forged(0), &RequestBuf::post("/rd?ep=plain", "</y>"));
+    let again = world.ask_as(&forged(0), &RequestBuf::post("/rd?ep=plain&lt=4294967295", "</y>"));
     assert_eq!(again, "2.01 rd/1", "what it has it may register anew");
+    // What nobody refreshes makes room in the eighth as well.
+    world.seconds.store(90_000, Ordering::Relaxed);
+    assert!(world.ask_as(&forged(9999), &small(9999)).starts_with("2.01"));
+    let codes = ["/rd/1", "/rd/2"].map(|path| world.ask(&RequestBuf::get(path))[..4].to_owned());
+    assert_eq!(codes, ["4.04", "2.05"], "the one that was refreshed longest ago");
     // Who proves its address finds as much room as if they were not there.
     let proved = fill(&world, |number| number);
     assert_eq!(proved, fill(&World::new(), |number| number));

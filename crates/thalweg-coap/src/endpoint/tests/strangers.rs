@@ -401,6 +401,17 @@ fn a_handler_lets_a_client_prove_its_address() {
 }
 
 #[test]
+fn a_challenge_is_repeated_and_leaves_nothing_behind() {
+    let mut server = server(100);
+    let post = request(CON, Code::POST, 7, &[PATH], &[]);
+    for _ in 0..2 {
+        server.endpoint.handle_datagram(server.now, stranger(1), &post);
+        server.serve(|_| Response::challenge(""));
+        assert_eq!(server.lines(), ["ACK 4.01 Max-Age=0 Echo"]);
+    }
+}
+
+#[test]
 fn messages_in_a_clients_name_use_up_none_of_its_ids() {
     let mut server = server(100);
     for kind in [NON, CON] {

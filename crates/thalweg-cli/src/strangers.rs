@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::time::{Duration, Instant};
 
 use thalweg::DomainParticipant;
-use thalweg::qos::MatchResult;
+use thalweg::qos::{MatchResult, Mismatch, PolicyId};
 use thalweg::types::Guid;
 
 use crate::outcome::{InLine, remark};
@@ -14,6 +14,8 @@ pub struct MismatchedEndpoints<'a> {
     participant: &'a DomainParticipant,
     own: Guid,
     looked: Instant,
+    /// Nobody else tells of types that were compared.
+    tells_types: bool,
     /// What the last look found.
     found: BTreeSet<String>,
     told: ToldMismatches,
@@ -23,17 +25,27 @@ impl<'a> MismatchedEndpoints<'a> {
     /// Those of `own`, a writer or reader of `participant`.
     pub fn of(participant: &'a DomainParticipant, own: Guid) -> MismatchedEndpoints<'a> {
         let (looked, found, told) = (Instant::now(), BTreeSet::new(), ToldMismatches::default());
-        MismatchedEndpoints { participant, own, looked, found, told }
+        MismatchedEndpoints { participant, own, looked, tells_types: false, found, told }
+    }
+
+    /// Remarks on types that were compared as well, unless `are_told` otherwise.
+    pub fn with_types_unless(self, are_told: bool) -> MismatchedEndpoints<'a> {
+        MismatchedEndpoints { tells_types: !are_told, ..self }
     }
 
     /// Tells the user on standard error of types and partitions that differ, each once; looks every second. Incompatible QoS is
-    /// told by the endpoint's status already, and so are types that were compared.
+    /// told by the endpoint's status already.
     pub fn remark_new(&mut self) {
         if self.looked.elapsed() < LOOK_PERIOD {
             return;
         }
         self.looked = Instant::now();
-        let reasons = self.reasons().into_iter().filter(|reason| !matches!(reason, MatchResult::Incompatible(_)));
+        let is_of_types = |mismatch: &Mismatch| mismatch.policy == PolicyId::TYPE_CONSISTENCY;
+        let is_untold = |reason: &MatchResult| match reason {
+            MatchResult::Incompatible(mismatches) => self.tells_types && mismatches.iter().any(is_of_types),
+            _ => true,
+        };
+        let reasons = self.reasons().into_iter().filter(is_untold);
         let reasons: BTreeSet<String> = reasons.map(|reason| InLine(reason).to_string()).collect();
         // Types that are on their way are known by their names: what holds at the next look, too, is told.
         for text in reasons.intersection(&self.found) {

@@ -244,7 +244,8 @@ impl Search<'_> {
         if self.options.readers == 0 {
             return Ok(None);
         }
-        let mut strangers = MismatchedEndpoints::of(self.participant, writer.guid());
+        let mut strangers =
+            MismatchedEndpoints::of(self.participant, writer.guid()).with_types_unless(self.options.of.is_named());
         loop {
             let matched = writer.matched_readers().len();
             if matched >= self.options.readers {

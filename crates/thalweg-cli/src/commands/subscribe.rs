@@ -147,7 +147,8 @@ impl Subscription<'_> {
 
     /// Prints samples until the requested number has come.
     fn follow(&mut self, of: &ValueType, reader: &DataReader<Raw>) -> Result<Next, Failure> {
-        let mut strangers = MismatchedEndpoints::of(self.participant, reader.guid());
+        let mut strangers =
+            MismatchedEndpoints::of(self.participant, reader.guid()).with_types_unless(self.options.of.is_named());
         let mut lines = Lines::default();
         loop {
             for sample in reader.take(TAKEN_MAX) {

@@ -77,6 +77,20 @@ fn types_of_other_names_that_are_assignable_are_no_mismatch() {
 }
 
 #[test]
+fn another_type_is_told_beside_one_that_matches_also_to_who_names_none() {
+    let tag = tag();
+    let publisher = start(&tag, &[&["pub", "t", "x", "--type", "string", "--rate", "20", "--count", "140"]]);
+    let subscriber = start(&tag, &[&["sub", "t", "--count", "120"]]);
+    // It has the type of the first one by then.
+    std::thread::sleep(std::time::Duration::from_millis(1_500));
+    let others = ["pub", "t", "x", "--type", "bytes", "--readers", "0", "--rate", "20", "--count", "80"];
+    start(&tag, &[&others]).finish().expect_code(0);
+    let said = subscriber.finish().expect_code(0).stderr;
+    assert!(said.contains("another endpoint of the topic does not match") && said.contains("thalweg::Bytes"), "{said}");
+    publisher.finish().expect_code(0);
+}
+
+#[test]
 fn a_topic_of_ros_has_its_name_on_the_wire() {
     let tag = tag();
     let subscriber = start(&tag, &[&["sub", "/chatter", "--count", "1"]]);

@@ -95,9 +95,9 @@ fn fitting_member(pattern: &str) -> Option<(Option<char>, &str)> {
     }
     let member = if is_negated {
         let is_outside = |one: &char| !ranges.iter().any(|range| range.contains(one));
-        let is_any = Some(ANY).filter(is_outside);
+        let any = Some(ANY).filter(is_outside);
         ranges.sort_unstable_by_key(|range| *range.start());
-        is_any.or_else(|| beside(&ranges, '0')).or_else(|| beside(&ranges, ' '))
+        any.or_else(|| beside(&ranges, '0')).or_else(|| beside(&ranges, ' '))
     } else {
         ranges.iter().find_map(|range| usual(range.clone()))
     };

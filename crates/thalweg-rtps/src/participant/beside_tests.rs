@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use super::tests::*;
+use super::{KeySource, ReaderConfig};
 use crate::history::InstanceState;
 use crate::payload::Payload;
 use crate::qos::{AccessScope, History, Presentation, ReaderQos, WriterQos};
@@ -56,24 +57,54 @@ impl Feed {
     /// The same in two fragments of a kilobyte.
     fn fragments(&mut self, sequence: i64, is_key: bool, inline_qos: &[u8], key: u8) {
         for first_fragment in [1, 2] {
-            self.send(|out, writer| {
-                let head = DataFragHead {
-                    reader: EntityId::UNKNOWN,
-                    writer,
-                    sequence: SequenceNumber(sequence),
-                    first_fragment,
-                    fragments: 1,
-                    fragment_size: 1_000,
-                    sample_size: 2_000,
-                    inline_qos,
-                    key: is_key,
-                };
-                write::data_frag(out, &head, 1_000);
-                out.extend([0, 1, 0, 0]);
-                out.extend([key; 996]);
-            });
+            self.fragment(sequence, first_fragment, is_key, inline_qos, key);
         }
     }
+
+    fn fragment(&mut self, sequence: i64, first_fragment: u32, is_key: bool, inline_qos: &[u8], key: u8) {
+        self.send(|out, writer| {
+            let head = DataFragHead {
+                reader: EntityId::UNKNOWN,
+                writer,
+                sequence: SequenceNumber(sequence),
+                first_fragment,
+                fragments: 1,
+                fragment_size: 1_000,
+                sample_size: 2_000,
+                inline_qos,
+                key: is_key,
+            };
+            write::data_frag(out, &head, 1_000);
+            out.extend([0, 1, 0, 0]);
+            out.extend([key; 996]);
+        });
+    }
+}
+
+/// Cyclone DDS sends the inline QoS with the first fragment only.
+#[test]
+fn the_key_hash_of_a_large_sample_may_come_with_its_first_fragment_only() {
+    let mut feed = Feed::new(Keyed::Yes, Presentation::default());
+    let config = ReaderConfig {
+        topic_name: "topic".into(),
+        type_name: "type".into(),
+        keyed: Keyed::Yes,
+        qos: reliable_reader(History::KeepAll).into(),
+        keys: KeySource::Wire,
+        filter: None,
+    };
+    let reader = feed.net.nodes[1].participant.create_reader(feed.net.now, config).expect("a legal QoS");
+    feed.net.run_for(SECOND);
+    for (sequence, order) in [(1, [1, 2]), (2, [2, 1])] {
+        let mut told = Vec::new();
+        inline_qos(None, Some(KeyHash([40 + sequence as u8; 16])), &mut told);
+        for first_fragment in order {
+            let inline_qos = if first_fragment == 1 { &told[..] } else { &[] };
+            feed.fragment(sequence, first_fragment, false, inline_qos, 7);
+        }
+    }
+    let instances: Vec<KeyHash> = take(&feed.net, &reader).iter().map(|sample| sample.info.instance).collect();
+    assert_eq!(instances, [KeyHash([41; 16]), KeyHash([42; 16])]);
 }
 
 #[test]

@@ -182,7 +182,8 @@ pub enum Event {
         /// The local writer.
         writer: EntityId,
     },
-    /// Every reader has acknowledged everything that the local writer wrote.
+    /// Every reader has acknowledged everything that the local writer wrote, or every one that was not given up as much as
+    /// [`Writer::await_acknowledgement`](crate::writer::Writer::await_acknowledgement) was asked for.
     Acknowledged {
         /// The local writer.
         writer: EntityId,

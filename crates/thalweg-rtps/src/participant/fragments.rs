@@ -5,7 +5,7 @@ use super::receive::Context;
 use super::{KeySource, Participant};
 use crate::history::{ChangeKind, PayloadKind};
 use crate::payload::Payload;
-use crate::reader::{Arrival, CoherentSets, FragmentedSample, GroupMark, Received};
+use crate::reader::{Arrival, CoherentSets, FragmentedSample, GroupMark, WholeSample};
 use crate::time::Instant;
 use crate::trace::{self, Mark};
 use crate::types::{EntityId, Guid, Keyed, SequenceNumber};
@@ -22,7 +22,7 @@ impl Participant {
         let head = FragmentedSample {
             timestamp: context.timestamp,
             kind: kind.unwrap_or(ChangeKind::Dispose),
-            instance: hint.unwrap_or_default(),
+            hint,
             content_kind,
             coherent_set: inline_qos.map(ParameterList::coherent_set).unwrap_or_default(),
             related: related_of(inline_qos, writer),
@@ -58,15 +58,16 @@ impl Participant {
             };
             self.note_status_news(entity, news);
             self.note_reader_outcome(now, entity, outcome, armed);
-            if let Some(sample) = complete {
-                self.deliver_assembled(now, writer, entity, sample, hint.is_some());
+            if let Some(whole) = complete {
+                self.deliver_assembled(now, writer, entity, whole);
             }
         }
         self.inbound.concerned = readers;
     }
 
     /// Hands a large sample to the reader that assembled it.
-    fn deliver_assembled(&mut self, now: Instant, writer: Guid, reader: EntityId, mut sample: Received, hinted: bool) {
+    fn deliver_assembled(&mut self, now: Instant, writer: Guid, reader: EntityId, whole: WholeSample) {
+        let WholeSample { mut sample, hint } = whole;
         let local = self.endpoints.local_reader(reader);
         let filter = local.and_then(|local| local.filter.as_ref());
         let is_refused = filter.is_some_and(|filter| sample.kind == ChangeKind::Write && !filter(&sample.content));
@@ -78,17 +79,17 @@ impl Participant {
         let arrival = match computed {
             _ if is_refused => Arrival::Unwanted(sample.sequence),
             _ if writer.entity.keyed() == Keyed::No => Arrival::Sample(sample),
-            None if matches!(keys, KeySource::Driver) => {
-                Arrival::AwaitsKey { hint: hinted.then_some(sample.instance), sample }
-            }
-            None if !hinted => {
-                self.reports.counters.keyless += 1;
-                Arrival::Unidentified(sample.sequence)
-            }
-            computed => {
-                sample.instance = computed.unwrap_or(sample.instance);
-                Arrival::Sample(sample)
-            }
+            None if matches!(keys, KeySource::Driver) => Arrival::AwaitsKey { sample, hint },
+            computed => match computed.or(hint) {
+                Some(instance) => {
+                    sample.instance = instance;
+                    Arrival::Sample(sample)
+                }
+                None => {
+                    self.reports.counters.keyless += 1;
+                    Arrival::Unidentified(sample.sequence)
+                }
+            },
         };
         self.hand_over_arrival(now, writer, reader, arrival);
     }

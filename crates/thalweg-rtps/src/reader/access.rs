@@ -123,13 +123,19 @@ impl Reader {
         let awaits_room = self.handover.awaits_room();
         self.handover.is_stalled = awaits_room;
         let is_overdue = self.handover.present_overdue(now);
-        let mut is_any = is_overdue;
+        let is_any = self.move_writers_on(now) | is_overdue;
+        Refill { is_any, is_to_be_looked_at: is_overdue || awaits_room }
+    }
+
+    /// Hands over what waits in the windows of writers, as far as there is room; true when something followed.
+    pub(super) fn move_writers_on(&mut self, now: Instant) -> bool {
+        let mut is_any = false;
         self.writers.move_on(|writer| {
             let has_delivered = self.handover.drain(now, writer) > 0;
             is_any |= has_delivered;
             has_delivered.then(|| writer.answer_after_take(now))
         });
-        Refill { is_any, is_to_be_looked_at: is_overdue || awaits_room }
+        is_any
     }
 
     /// When the participant is to look at this reader, if that is earlier than it knows. What a writer had kept back is answered to the

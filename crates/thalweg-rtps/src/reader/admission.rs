@@ -7,6 +7,7 @@ use std::ops::Bound;
 use std::time::Duration;
 
 use super::MatchedWriter;
+use super::standing::{Standing, Waiting, WaitingLoad, charge};
 use crate::history::{
     CachedSample, ChangeKind, DeadlineMissed, Deadlines, InstanceState, PeriodWatch, RejectReason, SampleCache,
 };
@@ -24,6 +25,7 @@ pub(super) struct Admission {
     separation: Option<Separation>,
     deadlines: Option<Deadlines>,
     instances: BTreeMap<KeyHash, Standing>,
+    waits: WaitingLoad,
     ignores_unknown_ends: bool,
     withheld: u64,
 }
@@ -44,57 +46,6 @@ struct Separation {
     recent: PeriodWatch,
     /// Instances whose waiting sample met a full cache when its time had come, with that time.
     overdue: BTreeSet<(Instant, KeyHash)>,
-}
-
-/// What was admitted of one instance.
-#[derive(Debug, Default)]
-struct Standing {
-    owner: Option<Guid>,
-    /// The owner has missed the deadline, and whoever writes next owns it.
-    is_free: bool,
-    /// Source time of the last sample, and its writer.
-    newest: Option<(Timestamp, Guid)>,
-    /// A sample that came too early.
-    waiting: Option<Waiting>,
-    /// Since when it waits for room in the cache, and no longer for its time.
-    overdue_since: Option<Instant>,
-}
-
-/// A sample that came too early.
-#[derive(Debug)]
-pub(super) struct Waiting {
-    pub sample: CachedSample,
-    /// Its writer has left since, or given the instance up.
-    pub has_left: bool,
-    /// It has lost its liveliness since.
-    pub is_silent: bool,
-}
-
-impl Standing {
-    /// The writer of the sample that waits, else the one that owns what was admitted.
-    fn owner(&self) -> Option<Guid> {
-        self.waiting.as_ref().map(|waiting| waiting.sample.writer).or(self.owner)
-    }
-
-    /// Source time of the last sample that was admitted or waits, and its writer.
-    fn newest(&self) -> Option<(Timestamp, Guid)> {
-        let waiting = self.waiting.as_ref().map(|waiting| &waiting.sample);
-        waiting.and_then(|sample| Some((sample.source_timestamp?, sample.writer))).or(self.newest)
-    }
-
-    /// `writer` has left, or gives the instance up.
-    fn leave(&mut self, writer: Guid) {
-        if let Some(waiting) = self.waiting.as_mut().filter(|waiting| waiting.sample.writer == writer) {
-            waiting.has_left = true;
-        }
-    }
-
-    /// `writer` has lost its liveliness, or is alive again.
-    fn note_alive(&mut self, writer: Guid, is_alive: bool) {
-        if let Some(waiting) = self.waiting.as_mut().filter(|waiting| waiting.sample.writer == writer) {
-            waiting.is_silent = !is_alive;
-        }
-    }
 }
 
 /// What decides about a sample.
@@ -133,7 +84,7 @@ pub(super) enum Verdict {
 /// RTI Connext has it by default.
 const SOURCE_TIME_TOLERANCE: Duration = Duration::from_secs(30);
 
-/// Instances remembered beside twice those that the cache knows.
+/// Instances remembered beside twice those that the cache knows or of which a sample waits.
 const STANDINGS_SPARE: usize = 64;
 
 impl Admission {
@@ -146,6 +97,7 @@ impl Admission {
             separation: None,
             deadlines: None,
             instances: BTreeMap::new(),
+            waits: WaitingLoad::default(),
             ignores_unknown_ends: false,
             withheld: 0,
         })
@@ -193,6 +145,18 @@ impl Admission {
     /// Samples that were not handed over.
     pub(super) fn withheld(&self) -> u64 {
         self.withheld
+    }
+
+    /// Bytes of the samples that came too early and wait for their time, or for room since.
+    pub(super) fn waiting_bytes(&self) -> usize {
+        self.waits.bytes
+    }
+
+    /// Whether a sample that came too early finds no room beside those of other instances, which may have `bytes_max` together with it.
+    pub(super) fn lacks_room_to_wait(&self, instance: KeyHash, payload_bytes: usize, bytes_max: usize) -> bool {
+        let replaced = self.instances.get(&instance).and_then(|standing| standing.waiting.as_ref());
+        let others = self.waits.bytes - replaced.map_or(0, Waiting::bytes);
+        others > 0 && others.saturating_add(charge(payload_bytes)) > bytes_max
     }
 
     pub(super) fn deadline_missed(&self) -> DeadlineMissed {
@@ -317,7 +281,7 @@ impl Admission {
         }
         if verdict == Verdict::Wait {
             let standing = self.instances.entry(sample.instance).or_default();
-            standing.waiting = Some(Waiting { sample, has_left: false, is_silent: false });
+            self.waits.exchange(&mut standing.waiting, Some(Waiting { sample, has_left: false, is_silent: false }));
         }
     }
 
@@ -327,6 +291,7 @@ impl Admission {
         let is_value = head.kind == ChangeKind::Write;
         // A writer that gives up an instance that another one still writes does not end it.
         let ends = !is_value && cache.instance_state(head.instance) != Some(InstanceState::Alive);
+        let mut keeps_waiting = false;
         if keeps_standings {
             let standing = self.instances.entry(head.instance).or_default();
             if self.owners.is_some() {
@@ -340,10 +305,13 @@ impl Admission {
             if let Some(timestamp) = head.timestamp.filter(|_| head.kind != ChangeKind::Unregister) {
                 standing.newest = Some((timestamp, head.writer));
             }
-            if !is_value && !ends {
+            // Who gives the instance up does not take its last value back, as little as one that leaves without a word.
+            let gives_up_value = head.kind == ChangeKind::Unregister && standing.waiting.is_some();
+            keeps_waiting = !is_value && (!ends || gives_up_value);
+            if keeps_waiting {
                 standing.leave(head.writer);
             } else {
-                standing.waiting = None;
+                self.waits.exchange(&mut standing.waiting, None);
                 if let Some(since) = standing.overdue_since.take()
                     && let Some(separation) = &mut self.separation
                 {
@@ -353,7 +321,7 @@ impl Admission {
             self.forget_unknown(cache);
         }
         if let Some(separation) = &mut self.separation {
-            if ends {
+            if ends && !keeps_waiting {
                 separation.recent.end(head.instance);
             } else if is_value && !separation.recent.period().is_zero() {
                 separation.recent.renew(now, head.instance);
@@ -374,17 +342,11 @@ impl Admission {
         self.note_admitted(now, &Head { kind: ChangeKind::Unregister, ..*head }, cache);
     }
 
-    /// Forgets instances that the cache does not know any more, once they are many.
+    /// Forgets instances that the cache does not know any more and of which nothing waits, once they are many.
     fn forget_unknown(&mut self, cache: &SampleCache) {
-        if self.instances.len() > STANDINGS_SPARE + 2 * cache.instances() {
-            let mut overdue = self.separation.as_mut().map(|separation| &mut separation.overdue);
-            self.instances.retain(|instance, standing| {
-                let is_known = cache.instance_state(*instance).is_some();
-                if let (false, Some(since), Some(overdue)) = (is_known, standing.overdue_since, &mut overdue) {
-                    overdue.remove(&(since, *instance));
-                }
-                is_known
-            });
+        if self.instances.len() > STANDINGS_SPARE + 2 * (cache.instances() + self.waits.samples) {
+            self.instances
+                .retain(|instance, standing| standing.waiting.is_some() || cache.instance_state(*instance).is_some());
         }
     }
 
@@ -411,7 +373,8 @@ impl Admission {
     pub(super) fn poll_waiting(&mut self, now: Instant) -> Option<Waiting> {
         let separation = self.separation.as_mut()?;
         while let Some((instance, _)) = separation.recent.pop_ended(now) {
-            let waiting = self.instances.get_mut(&instance).and_then(|standing| standing.waiting.take());
+            let Some(standing) = self.instances.get_mut(&instance) else { continue };
+            let waiting = self.waits.exchange(&mut standing.waiting, None);
             if waiting.is_some() {
                 return waiting;
             }
@@ -426,7 +389,8 @@ impl Admission {
         let instance = waiting.sample.instance;
         separation.overdue.insert((since, instance));
         let standing = self.instances.entry(instance).or_default();
-        (standing.waiting, standing.overdue_since) = (Some(waiting), Some(since));
+        standing.overdue_since = Some(since);
+        self.waits.exchange(&mut standing.waiting, Some(waiting));
     }
 
     /// The sample that has waited for room longest behind that at `after`, and its place.
@@ -444,7 +408,7 @@ impl Admission {
         self.separation.as_mut()?.overdue.remove(&place);
         let standing = self.instances.get_mut(&place.1)?;
         standing.overdue_since = None;
-        standing.waiting.take()
+        self.waits.exchange(&mut standing.waiting, None)
     }
 }
 

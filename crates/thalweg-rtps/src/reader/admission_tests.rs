@@ -9,21 +9,22 @@ use crate::qos::{DestinationOrder, History, Ownership, ReaderTiming, Reliability
 use crate::time::{EpochOffset, Timestamp};
 use crate::types::{EntityId, GuidPrefix};
 
-const SPAN: Duration = Duration::from_millis(100);
+pub(super) const SPAN: Duration = Duration::from_millis(100);
 const MILLI: Duration = Duration::from_millis(1);
 
 /// A keyed reader with writers numbered from 1, each of which is as strong as its number unless a test says otherwise.
-struct Stage {
-    now: Instant,
-    reader: Reader,
-    sequences: [i64; 8],
+pub(super) struct Stage {
+    pub(super) now: Instant,
+    pub(super) reader: Reader,
+    /// The last number of each writer.
+    pub(super) sequences: [i64; 8],
 }
 
-fn guid(writer: u8) -> Guid {
+pub(super) fn guid(writer: u8) -> Guid {
     Guid::new(GuidPrefix([writer; 12]), EntityId([0, 0, 1, 2]))
 }
 
-fn reader_of(change: impl FnOnce(&mut ReaderQos)) -> Stage {
+pub(super) fn reader_of(change: impl FnOnce(&mut ReaderQos)) -> Stage {
     let mut qos = ReaderQos { reliability: Reliability::RELIABLE, history: History::KeepAll, ..ReaderQos::default() };
     change(&mut qos);
     qos.check().expect("a legal QoS");
@@ -40,7 +41,7 @@ impl Stage {
         self.reader.match_writer(self.now, matched);
     }
 
-    fn put(&mut self, writer: u8, instance: u8, kind: ChangeKind, stamp: Option<u64>) {
+    pub(super) fn put(&mut self, writer: u8, instance: u8, kind: ChangeKind, stamp: Option<u64>) {
         self.sequences[usize::from(writer)] += 1;
         let received = Received {
             coherent_set: crate::types::SequenceNumber::ZERO,
@@ -55,19 +56,19 @@ impl Stage {
         self.reader.handle_arrivals(self.now, guid(writer), std::iter::once(Arrival::Sample(received)));
     }
 
-    fn write(&mut self, writer: u8, instance: u8) {
+    pub(super) fn write(&mut self, writer: u8, instance: u8) {
         self.put(writer, instance, ChangeKind::Write, None);
     }
 
     /// The writers and numbers of the samples that can be taken.
-    fn taken(&mut self) -> Vec<(u8, i64)> {
+    pub(super) fn taken(&mut self) -> Vec<(u8, i64)> {
         let (mut taken, now) = (Vec::new(), self.now);
         self.reader.take(|| now, usize::MAX, &ReadFilter::ALL, &mut taken);
         taken.retain(|sample| sample.info.valid);
         taken.iter().map(|sample| (sample.info.writer.prefix.0[0], sample.info.sequence.0)).collect()
     }
 
-    fn state(&self, instance: u8) -> Option<InstanceState> {
+    pub(super) fn state(&self, instance: u8) -> Option<InstanceState> {
         self.reader.cache().instance_state(KeyHash([instance; 16]))
     }
 }
@@ -238,7 +239,7 @@ fn a_sample_from_the_future_is_followed_by_those_of_today() {
     assert_eq!(put(&mut stage, today + 3), 0);
 }
 
-fn separated(reliability: Reliability) -> Stage {
+pub(super) fn separated(reliability: Reliability) -> Stage {
     reader_of(|qos| {
         qos.reliability = reliability;
         qos.timing = ReaderTiming { minimum_separation: SPAN, ..ReaderTiming::default() };

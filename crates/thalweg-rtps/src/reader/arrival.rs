@@ -14,14 +14,23 @@ pub struct FragmentedSample {
     pub timestamp: Option<Timestamp>,
     /// Write, dispose or unregister.
     pub kind: ChangeKind,
-    /// The instance on the wire.
-    pub instance: KeyHash,
+    /// The instance on the wire, if it is told there.
+    pub hint: Option<KeyHash>,
     /// The kind of the bytes.
     pub content_kind: PayloadKind,
     /// As [`CachedSample::coherent_set`].
     pub coherent_set: SequenceNumber,
     /// As [`CachedSample::related`].
     pub related: Option<SampleIdentity>,
+}
+
+/// A large sample of which all fragments have come.
+#[derive(Clone, Debug)]
+pub struct WholeSample {
+    /// All but its instance, which is zero.
+    pub sample: Received,
+    /// As [`FragmentedSample::hint`].
+    pub hint: Option<KeyHash>,
 }
 
 /// One sample as it came from the wire.

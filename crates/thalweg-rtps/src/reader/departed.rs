@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 
 use super::skips::Skips;
 use super::writer_proxy::RequestCounts;
+use super::{LossReason, Reader, ReaderOutcome};
+use crate::time::Instant;
 use crate::types::{Guid, SequenceNumber};
 
 /// Writers remembered; the one that left first is forgotten first. Chosen for the writers of a large host on one topic; 16 KiB a
@@ -69,5 +71,27 @@ impl Departed {
     pub(super) fn recall(&mut self, writer: Guid) -> Option<LeftOff> {
         let place = self.places.iter().position(|(departed, _)| *departed == writer)?;
         self.places.remove(place).map(|(_, left_off)| left_off)
+    }
+}
+
+impl Reader {
+    /// Forgets a writer: its instances lose it. What waited for keys alone is handed over, as far as the wire tells them.
+    pub fn unmatch_writer(&mut self, now: Instant, guid: Guid) -> ReaderOutcome {
+        let mut writer = self.writers.remove(guid);
+        let has_identified = writer.as_mut().is_some_and(|writer| self.identify_by_hints(now, writer));
+        if let Some(coherence) = &mut self.handover.coherence {
+            coherence.forget(guid);
+            self.handover.shortfall.lose(LossReason::SetIncomplete, coherence.take_dropped());
+        }
+        let Some(writer) = writer else { return ReaderOutcome::default() };
+        if let (Some(history), Some(left_off)) = (writer.matched.history, writer.place_to_resume()) {
+            self.histories.remember(history, left_off);
+        }
+        self.departed.remember(guid, writer.requests.counts, writer.place_to_resume());
+        if let Some(admission) = &mut self.handover.admission {
+            admission.unmatch_writer(guid);
+        }
+        let has_news = self.handover.lose_writer(now, guid);
+        ReaderOutcome { data_available: has_identified || has_news, ..ReaderOutcome::default() }
     }
 }

@@ -216,6 +216,36 @@ fn a_heartbeat_that_is_overtaken_by_a_sample_does_not_put_a_history_back() {
     assert_eq!(session.taken(), [9]);
 }
 
+/// Their driver computes keys outside of the reader, and asks for none of a writer that has left.
+#[test]
+fn what_waits_for_its_key_when_its_writer_leaves_is_handed_over_or_lost() {
+    let hint = Some(KeyHash([7; 16]));
+    for (reliability, hints, taken, losses) in [
+        (Reliability::BestEffort, [None, None], &[][..], 2),
+        (Reliability::BestEffort, [None, hint], &[2], 1),
+        (Reliability::BestEffort, [hint, hint], &[1, 2], 0),
+        (Reliability::RELIABLE, [hint, None], &[1], 0),
+        (Reliability::RELIABLE, [None, hint], &[], 0),
+    ] {
+        let qos = ReaderQos { reliability, history: History::KeepAll, ..ReaderQos::default() };
+        let mut reader = Reader::new(tests::READER, qos.into(), Keyed::Yes, ReassemblyBudget::new(1 << 20));
+        let now = Instant::from_nanos(1);
+        reader.match_writer(now, matched_writer());
+        for (sequence, hint) in (1..).zip(hints) {
+            let Arrival::Sample(received) = sample(sequence) else { unreachable!() };
+            reader.handle_arrivals(now, WRITER, std::iter::once(Arrival::AwaitsKey { sample: received, hint }));
+        }
+        let outcome = reader.unmatch_writer(now, WRITER);
+        let mut samples = Vec::new();
+        reader.take(|| now, usize::MAX, &ReadFilter::ALL, &mut samples);
+        samples.retain(|sample| sample.info.valid);
+        let numbers: Vec<i64> = samples.iter().map(|sample| sample.info.sequence.0).collect();
+        let found = (numbers.as_slice(), reader.losses().total());
+        assert_eq!(found, (taken, losses), "{reliability:?} {hints:?}");
+        assert_eq!(outcome.data_available, !taken.is_empty(), "{reliability:?} {hints:?}");
+    }
+}
+
 /// A match that ended before the writer was heard of again lost the place, and everything came once more.
 #[test]
 fn a_match_that_ends_before_a_word_forgets_no_place() {

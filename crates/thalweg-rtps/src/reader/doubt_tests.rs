@@ -293,7 +293,7 @@ pub(super) fn large(session: &mut Session, sequence: i64) {
         related: None,
         timestamp: None,
         kind: crate::history::ChangeKind::Write,
-        instance: KeyHash::default(),
+        hint: None,
         content_kind: crate::history::PayloadKind::Data,
     };
     for first_fragment in [1, 2] {
@@ -311,7 +311,7 @@ pub(super) fn large(session: &mut Session, sequence: i64) {
         };
         let now = session.now;
         let (whole, _) = session.reader.handle_data_frag(now, WRITER, &fragments, &[0; 10], head);
-        session.reader.handle_arrivals(now, WRITER, whole.into_iter().map(Arrival::Sample));
+        session.reader.handle_arrivals(now, WRITER, whole.into_iter().map(|whole| Arrival::Sample(whole.sample)));
     }
 }
 

@@ -18,6 +18,8 @@ pub struct ReaderFootprint {
     pub ahead: usize,
     /// Bytes that the samples among them are charged, at most 64 MiB for each writer.
     pub ahead_bytes: usize,
+    /// Bytes that samples are charged which came too early for TIME_BASED_FILTER and wait for their time, at most 1 GiB.
+    pub waiting_bytes: usize,
     /// Large samples of which fragments are missing, at most 32 for each writer.
     pub unfinished: usize,
 }
@@ -30,6 +32,7 @@ impl Reader {
             bytes: self.handover.cache.bytes(),
             instances: self.handover.cache.instances(),
             writers: self.writers.len(),
+            waiting_bytes: self.handover.admission.as_ref().map_or(0, |admission| admission.waiting_bytes()),
             ..ReaderFootprint::default()
         };
         for writer in self.writers.iter() {

@@ -5,7 +5,7 @@ use super::*;
 use crate::history::{ChangeKind, PayloadKind};
 use crate::qos::Reliability;
 use crate::rng::Rng;
-use crate::types::{EntityId, KeyHash, VendorId};
+use crate::types::{EntityId, VendorId};
 use crate::wire::{HeartbeatFrag, Message, Submessage};
 
 /// Cyclone DDS's fragments, and how many of them it puts into one packet.
@@ -50,14 +50,14 @@ impl Stream {
             related: None,
             timestamp: None,
             kind: ChangeKind::Write,
-            instance: KeyHash::default(),
+            hint: None,
             content_kind: PayloadKind::Data,
         };
         let now = self.session.now;
         let (complete, _) = self.session.reader.handle_data_frag(now, WRITER, &fragments, &bytes, head);
         self.arrived[fragment as usize] = true;
-        if let Some(sample) = complete {
-            self.session.reader.handle_arrivals(now, WRITER, std::iter::once(Arrival::Sample(sample)));
+        if let Some(whole) = complete {
+            self.session.reader.handle_arrivals(now, WRITER, std::iter::once(Arrival::Sample(whole.sample)));
         }
     }
 
@@ -204,6 +204,31 @@ fn parts_of_a_sample_that_needs_none_are_not_asked_for_while_others_wait_for_roo
         }
         assert_eq!(session.reader.footprint().unfinished, 0, "{word}");
     }
+}
+
+/// Parts of a sample that was counted came and began it again, and the next whole sample counted it once more.
+#[test]
+fn a_best_effort_sample_that_came_in_part_is_lost_once() {
+    let mut session = Session::new(Reliability::BestEffort, None);
+    session.data(&[1]);
+    assert!((2..=6).all(|sequence| !fragment_of(&mut session, sequence, 0, 2_800)));
+    assert_eq!(session.reader.losses().to_string(), "1 arrived in part");
+    assert!(!fragment_of(&mut session, 2, 1, 2_800), "it is late");
+    session.data(&[7]).check("", &[1, 7]);
+    assert_eq!(session.reader.losses().to_string(), "4 never arrived, 1 arrived in part");
+    // Of those that it still puts together, each may be completed.
+    assert!((8..=12).all(|sequence| !fragment_of(&mut session, sequence, 0, 2_800)));
+    assert!(fragment_of(&mut session, 9, 1, 2_800));
+    assert_eq!(session.reader.losses().to_string(), "4 never arrived, 2 arrived in part");
+}
+
+#[test]
+fn parts_of_a_best_effort_sample_that_is_not_wanted_are_no_loss() {
+    let mut session = Session::new(Reliability::BestEffort, None);
+    assert!(!fragment_of(&mut session, 1, 1, 2_800));
+    session.reader.handle_arrivals(session.now, WRITER, std::iter::once(Arrival::Unwanted(number(1))));
+    assert!((2..=5).all(|sequence| !fragment_of(&mut session, sequence, 0, 2_800)));
+    assert_eq!(session.reader.losses().total(), 0);
 }
 
 /// Repetitions of a refused sample took back that its number was passed over, and all of it was asked for again.

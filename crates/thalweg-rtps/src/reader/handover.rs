@@ -1,9 +1,10 @@
 //! The way of samples from a reader's writers into its cache, and the counts of those that have no use or no room there.
 
-use super::admission::{Admission, Head, Verdict, Waiting};
+use super::admission::{Admission, Head, Verdict};
 use super::coherence::Coherence;
 use super::group_inbox::GroupInbox;
 use super::shortfall::Shortfall;
+use super::standing::Waiting;
 use super::writer_proxy::WriterProxy;
 use super::{LossReason, MatchedWriter, ReaderOutcome, Received};
 use crate::history::{CachedSample, Insert, RejectReason, SampleCache, SetRefusal};
@@ -24,7 +25,7 @@ pub(super) struct Handover {
     pub cache: SampleCache,
     pub admission: Option<Box<Admission>>,
     pub coherence: Option<Box<Coherence>>,
-    /// Some writer's next sample, or one that came too early before, waits for room in the cache.
+    /// Some writer's next sample, or one that came too early before, waits for room.
     pub is_stalled: bool,
     /// A set has appeared before a sample that waits for room.
     pub has_ended_set: bool,
@@ -83,11 +84,9 @@ impl Handover {
         }
     }
 
-    /// Notes missed deadlines, and hands over what came too early before its time.
-    pub(super) fn check_admission(&mut self, now: Instant) -> ReaderOutcome {
-        let Some(admission) = self.admission.as_mut().filter(|admission| admission.next_due() <= now) else {
-            return ReaderOutcome::default();
-        };
+    /// Notes missed deadlines, and hands over what came too early and whose time has come; `None` when nothing was due.
+    pub(super) fn check_admission(&mut self, now: Instant) -> Option<ReaderOutcome> {
+        let admission = self.admission.as_mut().filter(|admission| admission.next_due() <= now)?;
         let deadline_missed = admission.check_deadlines(now);
         let mut data_available = false;
         while let Some(Waiting { sample, has_left, is_silent }) = admission.poll_waiting(now) {
@@ -108,7 +107,20 @@ impl Handover {
                 data_available = true;
             }
         }
-        ReaderOutcome { data_available, deadline_missed, ..ReaderOutcome::default() }
+        Some(ReaderOutcome { data_available, deadline_missed, ..ReaderOutcome::default() })
+    }
+
+    /// Why a sample that is judged so finds no room: in the cache, or among those that wait for their time.
+    #[inline]
+    fn refusal(&self, verdict: Verdict, head: &Head, payload_bytes: usize) -> Option<RejectReason> {
+        let (instance, bytes_max) = (head.instance, self.cache.bytes_max());
+        match (verdict, &self.admission) {
+            (Verdict::Admit(kind), _) => Head { kind, ..*head }.refusal(&self.cache, payload_bytes),
+            (Verdict::Wait, Some(admission)) if admission.lacks_room_to_wait(instance, payload_bytes, bytes_max) => {
+                Some(RejectReason::Memory)
+            }
+            _ => None,
+        }
     }
 
     /// Hands over what came too early and met a full cache when its time had come, as far as there is room now; true when something had.
@@ -140,6 +152,15 @@ impl Handover {
             has_delivered = true;
         }
         has_delivered
+    }
+
+    /// What is to become of a sample.
+    #[inline]
+    fn judge(&self, now: Instant, head: &Head) -> Verdict {
+        match &self.admission {
+            Some(admission) => admission.judge(now, head, &self.cache),
+            None => Verdict::Admit(head.kind),
+        }
     }
 
     /// Whether samples of the subscriber wait for room here.
@@ -263,7 +284,7 @@ impl Handover {
             self.coherence.as_ref().is_some_and(|coherence| coherence.presents_alone(head.writer, sequence, set));
         if writer.matched.reliable
             && is_alone
-            && let Some(reason) = head.refusal(&self.cache, payload_bytes)
+            && let Some(reason) = self.refusal(self.judge(now, head), head, payload_bytes)
         {
             self.reject(writer, reason, head.instance, sequence);
             return Err(Waits { has_ended });
@@ -291,25 +312,21 @@ impl Handover {
             return false;
         }
         let head = Head::of(&sample);
-        let verdict = self.admission.as_ref().map(|admission| admission.judge(now, &head, &self.cache));
-        let kind = match verdict.unwrap_or(Verdict::Admit(head.kind)) {
-            Verdict::Admit(kind) => kind,
-            verdict => {
-                if let Some(admission) = &mut self.admission {
-                    admission.withhold(sample, verdict, &mut self.cache);
-                }
-                return false;
-            }
-        };
-        let head = Head { kind, ..head };
-        if let Some(reason) = head.refusal(&self.cache, sample.payload.len()) {
+        let verdict = self.judge(now, &head);
+        if let Some(reason) = self.refusal(verdict, &head, sample.payload.len()) {
             self.shortfall.reject(reason, sample.instance);
             return false;
         }
+        let Verdict::Admit(kind) = verdict else {
+            if let Some(admission) = &mut self.admission {
+                admission.withhold(sample, verdict, &mut self.cache);
+            }
+            return false;
+        };
         self.received += 1;
         let inserted = insert(&mut self.cache, self.reader, CachedSample { change: kind, ..sample });
         if let Some(admission) = &mut self.admission {
-            admission.note_admitted(now, &head, &self.cache);
+            admission.note_admitted(now, &Head { kind, ..head }, &self.cache);
         }
         inserted != Insert::Ignored
     }
@@ -323,29 +340,27 @@ impl Handover {
         sample: Received,
         expires: Instant,
     ) -> Result<bool, Received> {
-        let Some(admission) = &mut self.admission else { return Ok(false) };
         let Received { instance, kind, timestamp, sequence, .. } = sample;
         let from = writer.matched.guid;
-        let kind = match admission.judge(now, &Head { writer: from, instance, kind, timestamp }, &self.cache) {
-            Verdict::Admit(kind) => kind,
-            verdict => {
-                admission.withhold(sample.into_cached(from, now, expires), verdict, &mut self.cache);
-                return Ok(false);
-            }
-        };
         let head = Head { writer: from, instance, kind, timestamp };
-        if let Some(reason) = head.refusal(&self.cache, sample.content.len()) {
+        let verdict = self.judge(now, &head);
+        if let Some(reason) = self.refusal(verdict, &head, sample.content.len()) {
             self.reject(writer, reason, instance, sequence);
             return Err(sample);
         }
+        let Some(admission) = &mut self.admission else { return Ok(false) };
+        let Verdict::Admit(kind) = verdict else {
+            admission.withhold(sample.into_cached(from, now, expires), verdict, &mut self.cache);
+            return Ok(false);
+        };
         self.received += 1;
         let inserted =
             insert(&mut self.cache, self.reader, Received { kind, ..sample }.into_cached(from, now, expires));
-        admission.note_admitted(now, &head, &self.cache);
+        admission.note_admitted(now, &Head { kind, ..head }, &self.cache);
         Ok(inserted != Insert::Ignored)
     }
 
-    /// Hands samples that are in order to the cache until one is missing or the cache is full; returns how many.
+    /// Hands samples that are in order to the cache until one is missing or has no room; returns how many.
     pub(super) fn drain(&mut self, now: Instant, writer: &mut WriterProxy) -> usize {
         let reliable = writer.matched.reliable;
         let mut delivered = 0;
@@ -371,18 +386,8 @@ impl Handover {
                 continue;
             }
             let head = Head::of(sample);
-            let verdict = match &self.admission {
-                Some(admission) => admission.judge(now, &head, &self.cache),
-                None => Verdict::Admit(head.kind),
-            };
-            let Verdict::Admit(kind) = verdict else {
-                if let (Some(admission), Some(sample)) = (&mut self.admission, writer.window.take_ready()) {
-                    admission.withhold(sample, verdict, &mut self.cache);
-                }
-                continue;
-            };
-            let head = Head { kind, ..head };
-            if let Some(reason) = head.refusal(&self.cache, sample.payload.len()) {
+            let verdict = self.judge(now, &head);
+            if let Some(reason) = self.refusal(verdict, &head, sample.payload.len()) {
                 let (instance, sequence) = (sample.instance, sample.sequence);
                 self.reject(writer, reason, instance, sequence);
                 if !reliable {
@@ -393,11 +398,17 @@ impl Handover {
                 break;
             }
             let Some(sample) = writer.window.take_ready() else { break };
+            let Verdict::Admit(kind) = verdict else {
+                if let Some(admission) = &mut self.admission {
+                    admission.withhold(sample, verdict, &mut self.cache);
+                }
+                continue;
+            };
             self.received += 1;
             delivered += 1;
             insert(&mut self.cache, self.reader, CachedSample { change: kind, ..sample });
             if let Some(admission) = &mut self.admission {
-                admission.note_admitted(now, &head, &self.cache);
+                admission.note_admitted(now, &Head { kind, ..head }, &self.cache);
             }
         }
         // What waited for room, or waits for its time now, is no sign of life.

@@ -1,5 +1,7 @@
 //! Samples whose instance only the driver can tell: their key is computed outside the reader, without its lock.
 
+use super::window::Arrived;
+use super::writer_proxy::WriterProxy;
 use super::{LossReason, Reader, ReaderOutcome};
 use crate::history::PayloadKind;
 use crate::payload::Payload;
@@ -83,5 +85,23 @@ impl Reader {
         let outcome = ReaderOutcome { data_available, answer_due, keys_due, ..ReaderOutcome::default() };
         let has_news = has_lost || self.rejections().total > rejected;
         (outcome, self.newly_armed().map(|at| if has_news { at.min(now) } else { at }).or(has_news.then_some(now)))
+    }
+
+    /// Nobody asks for the keys of a writer's samples any more: those that the wire tells have to do. A best-effort sample without one is
+    /// lost, a reliable one may come again and stays where it is, with what is behind it. True when the application can take something new.
+    pub(super) fn identify_by_hints(&mut self, now: Instant, writer: &mut WriterProxy) -> bool {
+        let is_reliable = writer.matched.reliable;
+        let waiting = writer.window.arrived.iter().filter_map(|(sequence, arrived)| match arrived {
+            Arrived::AwaitsKey(_, hint) => Some((*sequence, hint.is_some())),
+            _ => None,
+        });
+        let waiting = waiting.take_while(|(_, has_hint)| *has_hint || !is_reliable);
+        let waiting: Vec<SequenceNumber> = waiting.map(|(sequence, _)| sequence).collect();
+        if waiting.is_empty() {
+            return false;
+        }
+        let unknown = waiting.iter().filter(|sequence| !writer.window.identify(**sequence, None)).count();
+        self.handover.shortfall.lose(LossReason::KeyUnknown, unknown as u64);
+        self.handover.drain(now, writer) > 0
     }
 }

@@ -40,10 +40,13 @@ mod restart;
 #[cfg(test)]
 mod restart_tests;
 mod retreat;
+#[cfg(test)]
+mod separation_tests;
 mod shortfall;
 #[cfg(test)]
 mod shortfall_tests;
 mod skips;
+mod standing;
 #[cfg(test)]
 mod tests;
 mod window;
@@ -57,7 +60,7 @@ mod writer_set_tests;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use arrival::{Arrival, BatchRange, FragmentedSample, Received};
+pub use arrival::{Arrival, BatchRange, FragmentedSample, Received, WholeSample};
 pub use budget::ReassemblyBudget;
 pub use coherence::CoherentSets;
 pub use explanation::ReaderExplanation;
@@ -171,22 +174,6 @@ impl Reader {
         ReaderCounters { received, lost, rejected, expired, withheld, ..self.counters }
     }
 
-    /// SAMPLE_LOST: how many samples will never be taken, and why.
-    pub fn losses(&self) -> Losses {
-        *self.handover.shortfall.losses()
-    }
-
-    /// SAMPLE_REJECTED: how many samples found no room, and why the last one did not.
-    pub fn rejections(&self) -> Rejections {
-        *self.handover.shortfall.rejections()
-    }
-
-    /// Which statuses have changed since the last call.
-    #[inline]
-    pub(crate) fn take_news(&mut self) -> StatusNews {
-        self.handover.shortfall.take_news()
-    }
-
     /// Forgets an instance whose samples were taken, whatever its writers say next of it.
     pub(crate) fn forget_instance(&mut self, instance: KeyHash) {
         self.handover.cache.forget_instance(instance);
@@ -202,18 +189,18 @@ impl Reader {
         self.writers.iter().map(|writer| writer.matched.guid)
     }
 
-    /// Does what is due at `now` besides answers: samples expire, and others take their room.
+    /// Does what is due at `now` besides answers: samples expire, or have waited for their time, and others take their room.
     pub fn handle_timeout(&mut self, now: Instant) -> ReaderOutcome {
         let mut data_available = self.handover.expire(|| now) && self.handover.is_stalled && self.use_room(now).is_any;
-        let due = self.handover.check_admission(now);
-        data_available |= due.data_available;
-        ReaderOutcome {
-            data_available,
-            answer_due: self.is_due(now),
-            keys_due: self.has_keys_due(),
-            deadline_missed: due.deadline_missed,
-            begun_anew: false,
+        let mut deadline_missed = false;
+        if let Some(due) = self.handover.check_admission(now) {
+            // What has waited for its time has left room to wait.
+            let is_refilled = self.handover.is_stalled && self.move_writers_on(now);
+            data_available |= due.data_available || is_refilled;
+            deadline_missed = due.deadline_missed;
         }
+        let (answer_due, keys_due) = (self.is_due(now), self.has_keys_due());
+        ReaderOutcome { data_available, answer_due, keys_due, deadline_missed, begun_anew: false }
     }
 
     /// True once after a take was followed by samples that had waited for room: news for the application.
@@ -252,23 +239,6 @@ impl Reader {
         if !self.wants_history() {
             self.departed.forgo_meanwhile(writer);
         }
-    }
-
-    /// Forgets a writer: its instances lose it.
-    pub fn unmatch_writer(&mut self, now: Instant, guid: Guid) -> ReaderOutcome {
-        if let Some(coherence) = &mut self.handover.coherence {
-            coherence.forget(guid);
-            self.handover.shortfall.lose(LossReason::SetIncomplete, coherence.take_dropped());
-        }
-        let Some(writer) = self.writers.remove(guid) else { return ReaderOutcome::default() };
-        if let (Some(history), Some(left_off)) = (writer.matched.history, writer.place_to_resume()) {
-            self.histories.remember(history, left_off);
-        }
-        self.departed.remember(guid, writer.requests.counts, writer.place_to_resume());
-        if let Some(admission) = &mut self.handover.admission {
-            admission.unmatch_writer(guid);
-        }
-        ReaderOutcome { data_available: self.handover.lose_writer(now, guid), ..ReaderOutcome::default() }
     }
 
     /// Takes what neighbouring datagrams say of one writer into account; unknown writers are ignored.
@@ -363,11 +333,13 @@ impl Reader {
     /// The numbers from `start` to below `end` will never come. True when the application can take something new.
     fn skip(&mut self, now: Instant, index: usize, start: SequenceNumber, end: SequenceNumber) -> bool {
         let writer = &mut self.writers[index];
-        let end = writer.believed_end(end);
+        let (end, next) = (writer.believed_end(end), writer.window.next());
         writer.heard(SequenceNumber::ZERO);
         writer.window.mark_irrelevant(start, end);
         let delivered = self.handover.drain(now, &mut self.writers[index]);
-        self.note_repaired(now, index);
+        if self.writers[index].window.next() > next {
+            self.note_repaired(now, index);
+        }
         delivered > 0
     }
 
@@ -387,7 +359,8 @@ impl Reader {
     }
 
     /// Takes fragments into account. Returns the sample once it is whole: the caller adds its instance and hands it to
-    /// [`Reader::handle_arrivals`]. `head` describes the sample, without content; `bytes` are those of the fragments.
+    /// [`Reader::handle_arrivals`]. `head` describes the sample, without content, as it is told beside the fragments; what the first one
+    /// tells counts. `bytes` are those of the fragments.
     pub fn handle_data_frag(
         &mut self,
         now: Instant,
@@ -395,7 +368,7 @@ impl Reader {
         fragments: &DataFrag<'_>,
         bytes: &[u8],
         head: FragmentedSample,
-    ) -> (Option<Received>, ReaderOutcome) {
+    ) -> (Option<WholeSample>, ReaderOutcome) {
         let nothing = (None, ReaderOutcome::default());
         let Some(index) = self.writers.place(writer) else { return nothing };
         let writer = &mut self.writers[index];
@@ -414,10 +387,10 @@ impl Reader {
             return nothing;
         }
         match writer.reassembly.insert(now, fragments, bytes, head, &mut self.pool) {
-            Assembled::Complete(sample) => {
-                let (writer, reader, sequence) = (writer.matched.guid, self.guid, sample.sequence);
+            Assembled::Complete(whole) => {
+                let (writer, reader, sequence) = (writer.matched.guid, self.guid, whole.sample.sequence);
                 trace::pass(|| Mark::Reassembled(Passage { writer, reader, sequence }));
-                return (Some(sample), ReaderOutcome::default());
+                return (Some(whole), ReaderOutcome::default());
             }
             Assembled::Refused => self.counters.fragments_refused += 1,
             Assembled::Unfinished if writer.matched.reliable => {
@@ -428,7 +401,9 @@ impl Reader {
                 }
             }
             Assembled::Unfinished => {
-                self.handover.shortfall.lose(LossReason::Incomplete, writer.forget_stale_fragments())
+                let (incomplete, skipped) = writer.forget_stale_fragments(now);
+                self.handover.shortfall.lose(LossReason::NeverArrived, skipped);
+                self.handover.shortfall.lose(LossReason::Incomplete, incomplete);
             }
         }
         (None, ReaderOutcome { answer_due: self.is_due(now), ..ReaderOutcome::default() })

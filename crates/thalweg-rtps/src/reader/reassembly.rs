@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::budget::{Claim, ClaimState, ReassemblyBudget, STUCK_AFTER};
-use super::{FragmentedSample, Received};
+use super::{FragmentedSample, Received, WholeSample};
 use crate::payload::{Payload, PayloadPool};
 use crate::time::Instant;
-use crate::types::{GuidPrefix, SequenceNumber};
+use crate::types::{GuidPrefix, KeyHash, SequenceNumber};
 use crate::wire::{DataFrag, FragmentSet};
 
 /// Unfinished samples kept for each remote writer.
@@ -20,7 +20,7 @@ pub(super) enum Assembled {
     /// More is missing.
     Unfinished,
     /// The sample is whole.
-    Complete(Received),
+    Complete(WholeSample),
     /// Refused: over budget, inconsistent with earlier fragments, or too many unfinished samples.
     Refused,
 }
@@ -126,6 +126,10 @@ impl Reassembly {
         (unfinished.rival, unfinished.grown_at) = (None, now);
         unfinished.claim.note_growth(now);
         unfinished.count_as(now, fragments.fragment_size);
+        if fragments.first_fragment == 1 && unfinished.first_missing == 0 {
+            // Cyclone DDS tells source time and inline QoS with the first fragment only.
+            unfinished.head = head;
+        }
         let missing = unfinished.missing;
         unfinished.fill(fragments, bytes);
         if unfinished.missing < missing {
@@ -137,18 +141,19 @@ impl Reassembly {
         let complete = self.unfinished.remove(index);
         pool.remember(&complete.buffer);
         self.spare = complete.received;
-        let FragmentedSample { timestamp, kind, instance, content_kind, coherent_set, related } = complete.head;
+        let FragmentedSample { timestamp, kind, hint, content_kind, coherent_set, related } = complete.head;
         let content = Payload::new(complete.buffer).slice(0..complete.bytes);
-        Assembled::Complete(Received {
+        let sample = Received {
             sequence: complete.sequence,
             timestamp,
             kind,
-            instance,
+            instance: KeyHash::default(),
             content,
             content_kind,
             coherent_set,
             related: related.map(Arc::new),
-        })
+        };
+        Assembled::Complete(WholeSample { sample, hint })
     }
 
     /// True when two fragments in a row agree on another size than the one that came first, which was forged then.
@@ -247,11 +252,12 @@ impl Reassembly {
         self.unfinished.retain(|unfinished| wanted(unfinished.sequence));
     }
 
-    /// Best effort: a newer sample has begun, the oldest unfinished ones will hardly complete.
-    pub(super) fn keep_newest(&mut self, count: usize) -> usize {
+    /// Best effort: a newer sample has begun, the oldest unfinished ones will hardly complete. Returns how many those are, and the last of
+    /// them; `None` when there are none.
+    pub(super) fn keep_newest(&mut self, count: usize) -> Option<(u64, SequenceNumber)> {
         let surplus = self.unfinished.len().saturating_sub(count);
-        self.unfinished.drain(..surplus);
-        surplus
+        let last = self.unfinished.drain(..surplus).next_back()?.sequence;
+        Some((surplus as u64, last))
     }
 
     /// Number of unfinished sample `index`, lowest number first.

@@ -6,6 +6,7 @@ use super::budget::ReassemblyBudget;
 use super::reassembly::*;
 use super::*;
 use crate::history::{ChangeKind, PayloadKind};
+use crate::time::Timestamp;
 use crate::types::{EntityId, GuidPrefix, KeyHash};
 
 fn fragment(sequence: i64, first_fragment: u32, fragments: u16, sample_size: u32) -> DataFrag<'static> {
@@ -28,15 +29,42 @@ fn insert(reassembly: &mut Reassembly, fragment: &DataFrag<'_>, bytes: &[u8]) ->
 }
 
 fn insert_at(now: Instant, reassembly: &mut Reassembly, fragment: &DataFrag<'_>, bytes: &[u8]) -> Assembled {
-    let head = FragmentedSample {
-        coherent_set: crate::types::SequenceNumber::ZERO,
-        related: None,
-        timestamp: None,
-        kind: ChangeKind::Write,
-        instance: KeyHash::default(),
-        content_kind: PayloadKind::Data,
+    reassembly.insert(now, fragment, bytes, BARE, &mut PayloadPool::new(1 << 16))
+}
+
+/// Nothing is told beside a fragment.
+const BARE: FragmentedSample = FragmentedSample {
+    coherent_set: SequenceNumber::ZERO,
+    related: None,
+    timestamp: None,
+    kind: ChangeKind::Write,
+    hint: None,
+    content_kind: PayloadKind::Data,
+};
+
+/// Cyclone DDS tells source time and inline QoS with the first fragment only, which may be lost, or overtaken.
+#[test]
+fn what_the_first_fragment_tells_counts_whenever_it_comes() {
+    let told = FragmentedSample {
+        timestamp: Some(Timestamp::from_unix(Duration::from_secs(7))),
+        kind: ChangeKind::Dispose,
+        hint: Some(KeyHash([3; 16])),
+        ..BARE
     };
-    reassembly.insert(now, fragment, bytes, head, &mut PayloadPool::new(1 << 16))
+    for order in [[1, 2, 3], [2, 1, 3], [3, 2, 1], [2, 3, 1]] {
+        let mut reassembly = Reassembly::new(ReassemblyBudget::new(1000), GuidPrefix([1; 12]));
+        let mut pool = PayloadPool::new(1 << 16);
+        let mut whole = None;
+        for first in order {
+            let head = if first == 1 { told } else { BARE };
+            let assembled = reassembly.insert(Instant::ZERO, &fragment(1, first, 1, 30), &[0; 10], head, &mut pool);
+            if let Assembled::Complete(complete) = assembled {
+                whole = Some(complete);
+            }
+        }
+        let whole = whole.expect("all have come");
+        assert_eq!((whole.sample.timestamp, whole.sample.kind, whole.hint), (told.timestamp, told.kind, told.hint));
+    }
 }
 
 #[test]
@@ -48,10 +76,10 @@ fn fragments_in_any_order_make_the_sample() {
     assert_eq!(budget.used(), 25);
     let missing = reassembly.missing(SequenceNumber(1), 1, None).expect("two are missing");
     assert_eq!(missing.iter().collect::<Vec<_>>(), [1, 2]);
-    let Assembled::Complete(sample) = insert(&mut reassembly, &fragment(1, 1, 2, 25), &[1; 20]) else {
+    let Assembled::Complete(whole) = insert(&mut reassembly, &fragment(1, 1, 2, 25), &[1; 20]) else {
         panic!("complete")
     };
-    assert_eq!(&*sample.content, [&[1u8; 20][..], &[3; 5]].concat());
+    assert_eq!(&*whole.sample.content, [&[1u8; 20][..], &[3; 5]].concat());
     assert_eq!(budget.used(), 0);
 }
 
@@ -86,8 +114,8 @@ fn fragments_that_become_smaller_keep_what_arrived() {
     // A larger fragment that was still on its way is of use: bytes 20 to 40 hold the fourth and the fifth.
     insert(&mut reassembly, &sized(2, 1, 20), &[4; 20]);
     assert_eq!(missing(&reassembly), [2, 3]);
-    let Assembled::Complete(sample) = insert(&mut reassembly, &sized(2, 2, 8), &[2; 16]) else { panic!("complete") };
-    assert_eq!(&*sample.content, [&[1u8; 8][..], &[2; 16], &[4; 16], &[6; 5]].concat());
+    let Assembled::Complete(whole) = insert(&mut reassembly, &sized(2, 2, 8), &[2; 16]) else { panic!("complete") };
+    assert_eq!(&*whole.sample.content, [&[1u8; 8][..], &[2; 16], &[4; 16], &[6; 5]].concat());
 }
 
 /// A writer that had lost its reader cuts the sample for the path as it is now.
@@ -185,9 +213,10 @@ fn a_sample_in_fragments_of_many_sizes_is_whole_when_all_of_its_bytes_came() {
             let fragment = DataFrag { fragment_size: size as u16, ..fragment(1, first as u32 + 1, 1, bytes as u32) };
             let content: Vec<u8> = range.clone().map(|place| (place % 251) as u8).collect();
             has[range].fill(true);
-            if let Assembled::Complete(sample) = insert(&mut reassembly, &fragment, &content) {
+            if let Assembled::Complete(complete) = insert(&mut reassembly, &fragment, &content) {
                 assert!(has.iter().all(|has| *has), "it was whole before everything had come");
-                assert!(sample.content.iter().enumerate().all(|(place, byte)| *byte == (place % 251) as u8));
+                let assembled = &complete.sample.content;
+                assert!(assembled.iter().enumerate().all(|(place, byte)| *byte == (place % 251) as u8));
                 whole += 1;
                 break;
             }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::ops::AddAssign;
 
+use super::Reader;
 use crate::history::RejectReason;
 use crate::status::{Status, StatusCounts, Told};
 use crate::types::KeyHash;
@@ -134,6 +135,24 @@ impl Told for Rejections {
 
     fn since(&self, _told: StatusCounts) -> Rejections {
         *self
+    }
+}
+
+impl Reader {
+    /// SAMPLE_LOST: how many samples will never be taken, and why.
+    pub fn losses(&self) -> Losses {
+        *self.handover.shortfall.losses()
+    }
+
+    /// SAMPLE_REJECTED: how many samples found no room, and why the last one did not.
+    pub fn rejections(&self) -> Rejections {
+        *self.handover.shortfall.rejections()
+    }
+
+    /// Which statuses have changed since the last call.
+    #[inline]
+    pub(crate) fn take_news(&mut self) -> StatusNews {
+        self.handover.shortfall.take_news()
     }
 }
 

@@ -194,6 +194,22 @@ fn what_was_just_asked_for_is_not_asked_for_again_with_every_heartbeat() {
     assert_eq!(session.answer_after(LATER), "samples 1:1,2,3", "the request may be lost");
 }
 
+/// It ended the wait for the answer, and made the path look short.
+#[test]
+fn a_number_that_is_used_up_behind_a_missing_one_answers_no_request() {
+    let mut session = Session::reliable();
+    session.reader.unmatch_writer(session.now, WRITER);
+    let round_trip = Duration::from_millis(100);
+    session.reader.match_writer(session.now, MatchedWriter { round_trip, ..matched_writer() });
+    session.data(&[1, 3]).heartbeat(1, 3).check("samples 2:2", &[1]);
+    session.now += Duration::from_millis(1);
+    let nothing = Arrival::Irrelevant { start: number(4), end: number(5) };
+    session.reader.handle_arrivals(session.now, WRITER, std::iter::once(nothing));
+    session.data(&[5]);
+    assert_eq!(session.answer_after(Duration::from_millis(6)), "", "the repair is on its way");
+    assert_eq!(session.answer_after(LATER), "samples 2:2");
+}
+
 #[test]
 fn a_slow_answer_makes_a_reader_patient() {
     let mut session = Session::reliable();
@@ -436,11 +452,11 @@ pub(super) fn fragment_of(session: &mut Session, sequence: i64, index: u32, samp
         related: None,
         timestamp: None,
         kind: ChangeKind::Write,
-        instance: KeyHash::default(),
+        hint: None,
         content_kind: PayloadKind::Data,
     };
     let (complete, _) = session.reader.handle_data_frag(session.now, WRITER, &fragments, &bytes[..len], head);
-    complete.is_some_and(|sample| sample.content.len() == sample_size as usize)
+    complete.is_some_and(|whole| whole.sample.content.len() == sample_size as usize)
 }
 
 #[test]

@@ -318,7 +318,7 @@ impl WriterProxy {
         let skipped = if self.started { (start - next).unsigned_abs() } else { 0 };
         self.started = true;
         self.window.pass(start, end);
-        self.reassembly.retain(|sequence| sequence >= start);
+        self.reassembly.retain(|sequence| sequence >= end);
         Some(skipped)
     }
 
@@ -333,9 +333,12 @@ impl WriterProxy {
         self.window.is_new(sequence)
     }
 
-    /// Unfinished best-effort samples beyond the newest few are lost; returns how many.
-    pub(super) fn forget_stale_fragments(&mut self) -> u64 {
-        self.reassembly.keep_newest(BEST_EFFORT_UNFINISHED_MAX) as u64
+    /// Unfinished best-effort samples beyond the newest few are lost; what still comes of them is late. Returns how many those are, and
+    /// how many others were skipped before the last of them.
+    pub(super) fn forget_stale_fragments(&mut self, now: Instant) -> (u64, u64) {
+        let Some((count, last)) = self.reassembly.keep_newest(BEST_EFFORT_UNFINISHED_MAX) else { return (0, 0) };
+        let skipped = self.accept_best_effort(now, last.next(), last.next()).unwrap_or(count);
+        (count, skipped.saturating_sub(count))
     }
 
     /// A sample arrived that is not the next one. Returns when to ask for what is missing.

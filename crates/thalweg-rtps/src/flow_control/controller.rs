@@ -153,8 +153,9 @@ impl FlowController {
     /// A writer has nothing to send any more.
     pub(crate) fn dequeue(&mut self, now: Instant, writer: EntityId) {
         self.bucket.advance(now, self.queue.demand());
-        self.queue.remove(writer);
-        self.resume_at = None;
+        if self.queue.remove(writer) {
+            self.resume_at = None;
+        }
     }
 
     /// TRANSPORT_PRIORITY of the writer that goes next; `None` when no writer waits.

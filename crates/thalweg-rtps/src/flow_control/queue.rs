@@ -64,8 +64,11 @@ impl Queue {
         }
     }
 
-    pub(super) fn remove(&mut self, writer: EntityId) {
+    /// Returns whether the writer waited.
+    pub(super) fn remove(&mut self, writer: EntityId) -> bool {
+        let before = self.entries.len();
         self.entries.retain(|entry| entry.waiting.writer != writer);
+        self.entries.len() < before
     }
 
     /// The writer whose turn it is, and the cost of its next datagram.

@@ -315,6 +315,22 @@ fn who_comes_with_a_higher_priority_does_not_wait_for_the_tokens_of_another() {
 }
 
 #[test]
+fn a_writer_that_does_not_wait_ends_no_wait_of_others() {
+    let mut controller = FlowController::new(at(0), limited(1_000, 1_000, 1_000_000_000, 1));
+    controller.enqueue(at(0), Waiting { next_cost: 900, ..waiting(1, 0, 0) });
+    assert!(controller.poll(at(0)).is_some());
+    let spent = Spent { bytes: 900, copies: 1, destinations: 1 };
+    controller.record(at(0), writer(1), spent, Some(Waiting { next_cost: 900, ..waiting(1, 0, 0) }));
+    assert_eq!(controller.poll(at(1)), None);
+    let resume_at = controller.resume_at();
+    assert!(resume_at.is_some(), "tokens are missing");
+    controller.dequeue(at(2), writer(2));
+    assert_eq!((controller.resume_at(), controller.counters(at(2), 0).waits), (resume_at, 1));
+    controller.dequeue(at(3), writer(1));
+    assert_eq!(controller.resume_at(), None);
+}
+
+#[test]
 fn news_of_a_waiting_writer_do_not_make_it_less_urgent() {
     let mut controller = FlowController::new(at(0), limited(100, 100, 1_000, 100));
     controller.enqueue(at(0), waiting(1, 0, 10));

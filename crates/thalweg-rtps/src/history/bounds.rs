@@ -106,7 +106,9 @@ impl Bounds {
     #[inline]
     pub(super) fn refusal(&self, all: Load, own: Load, bytes: usize) -> Option<RejectReason> {
         if self.depth.is_some() {
-            let others = Load { changes: all.changes - own.changes, values: 0, bytes: all.bytes - own.bytes };
+            // An instance may hold ends of coherent sets as well, which are not among all that counts.
+            let changes = all.changes.saturating_sub(own.changes);
+            let others = Load { changes, values: 0, bytes: all.bytes.saturating_sub(own.bytes) };
             return self.lack_of_space(others, bytes);
         }
         if own.changes >= self.samples_per_instance_max {

@@ -7,9 +7,13 @@ use crate::payload::Payload;
 use crate::time::Timestamp;
 use crate::types::SequenceNumber;
 
+/// How many ends of sets of which nothing else is here stay for late readers, unless max_samples is less: without them these would not get
+/// what other writers have contributed to such a set. A reader remembers no more sets of which it knows nothing but ends.
+const ENDS_MAX: usize = 4_096;
+
 impl WriterHistory {
     /// Adds the end of a coherent set. It stays as long as the newest change, of which `ends_newest` says whether it belongs to the set;
-    /// an end of which nothing else is here, as the newest of its own.
+    /// an end of which nothing else is here, as one of the newest of its own, which count against no limit.
     pub(crate) fn push_end_of_set(&mut self, timestamp: Timestamp, ends_newest: bool) -> PushResult {
         self.seal();
         let (newest, sequence) = (self.last, self.last.next());
@@ -22,7 +26,10 @@ impl WriterHistory {
                 self.charge(Some(slot), false, CHANGE_BYTES);
                 (slot, None)
             }
-            None => self.account(END_OF_SET, ChangeKind::Unregister, 0),
+            None => {
+                self.drop_known_ends();
+                self.account(END_OF_SET, ChangeKind::Unregister, 0)
+            }
         };
         let change = Change {
             sequence,
@@ -36,6 +43,19 @@ impl WriterHistory {
         self.ring.push(sequence, Content::One(held));
         self.sweep();
         PushResult { sequence, overwrote }
+    }
+
+    /// Makes place for one more end of a set of which nothing else is here, among those that every matched reader has.
+    fn drop_known_ends(&mut self) {
+        let ends_max = self.bounds.samples_max.min(ENDS_MAX);
+        while let Some(instances) = &self.instances
+            && instances.ends().changes >= ends_max
+            && let Some((oldest, _)) = instances.oldest_of(&END_OF_SET)
+            && oldest <= self.acknowledged
+            && self.get(oldest).is_some_and(|end| end.ends_set())
+        {
+            self.remove(oldest);
+        }
     }
 }
 
@@ -102,6 +122,24 @@ mod tests {
             assert!(history.len() <= 4, "{} of {instances:?}", history.len());
             assert!(history.places().instances <= 4, "{:?}", history.places());
         }
+    }
+
+    #[test]
+    fn ends_of_sets_without_samples_stay_for_late_readers_and_take_no_room_from_samples() {
+        let limits = ResourceLimits { max_samples: Some(3), ..ResourceLimits::default() };
+        let mut history = WriterHistory::new(History::KeepAll, limits, true, 1 << 20);
+        for _ in 0..10 {
+            set(&mut history, &[]);
+            history.acknowledged(history.last());
+        }
+        assert_eq!(held(&history), [8, 9, 10]);
+        (0..2).for_each(|_| set(&mut history, &[]));
+        assert_eq!(held(&history), [10, 11, 12], "those that some reader may wait for are among them");
+        for number in 0..3 {
+            assert!(history.room_for(&KeyHash([1; 16]), 8), "{number} samples are held");
+            put(&mut history, 1, ChangeKind::Write);
+        }
+        assert!(!history.room_for(&KeyHash([1; 16]), 8));
     }
 
     #[test]

@@ -160,6 +160,11 @@ impl Frame {
         self.entries.get(index).is_some_and(|entry| entry.is_live)
     }
 
+    /// The place of the instance of sample `index` in the table of instances.
+    pub(super) fn instance_of(&self, index: usize) -> Option<usize> {
+        self.entries.get(index).map(|entry| entry.instance as usize)
+    }
+
     pub(super) fn entry(&mut self, index: usize) -> Option<&mut FrameEntry> {
         self.entries.get_mut(index)
     }

@@ -74,6 +74,11 @@ impl Instance {
         self.remembered = None;
     }
 
+    /// The place of the idle instance behind this one; [`NOWHERE`](super::chain::NOWHERE) for none.
+    pub(super) fn next_idle(&self) -> usize {
+        self.idle.next()
+    }
+
     /// Rebirths so far.
     pub(super) fn generation(&self) -> u32 {
         self.disposed_generations.saturating_add(self.no_writers_generations)

@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use super::bounds::{Bounds, Load};
-use super::change::{Change, Content, Held};
+use super::change::{Change, Content, END_OF_SET, Held};
+use super::writer_history::CHANGE_BYTES;
 use super::{ChangeKind, WriterHistory};
 use crate::payload::Payload;
 use crate::qos::{DurabilityService, History};
@@ -173,8 +174,12 @@ impl WriterHistory {
         first.map_or(Instant::NEVER, |first| first.due)
     }
 
-    /// Lets acknowledged samples go, the oldest first, until one more change of `instance` fits, or none is left.
+    /// Lets acknowledged samples go, the oldest first, until one more change of `instance` fits. All of them stay where it would not
+    /// fit without them either.
     pub(crate) fn make_room(&mut self, instance: &KeyHash, bytes: usize) {
+        if self.room_for(instance, bytes) || !self.may_make_room(instance, bytes) {
+            return;
+        }
         while !self.room_for(instance, bytes) {
             let own = self.instances.as_ref().and_then(|instances| instances.oldest_of(instance));
             let is_own = own.is_some_and(|(_, held)| !self.bounds.admit(held, held, bytes));
@@ -185,6 +190,47 @@ impl WriterHistory {
             self.remove(oldest);
             self.sweep();
         }
+    }
+
+    /// Whether one more change of `instance` fits once enough acknowledged samples have gone.
+    fn may_make_room(&self, instance: &KeyHash, bytes: usize) -> bool {
+        let instances = self.instances.as_ref();
+        if instances.is_some_and(|instances| !instances.may_admit(instance, self.acknowledged)) {
+            return false;
+        }
+        let slot_of = |key: &KeyHash| instances.and_then(|instances| instances.find(key));
+        let (slot, slot_of_ends) = (slot_of(instance), slot_of(&END_OF_SET));
+        let own = instances.zip(slot).map(|(instances, slot)| instances.load_of(slot).1);
+        let (mut all, mut own) = (self.counted(), own.unwrap_or_default());
+        // Its own limit: what helps is its oldest change, wherever that lies.
+        let mut gone = SequenceNumber::ZERO;
+        if let Some((oldest, held)) = instances.and_then(|instances| instances.oldest_of(instance))
+            && slot != slot_of_ends
+            && !self.bounds.admit(held, held, bytes)
+        {
+            let Some(sample) = self.get(oldest).filter(|_| oldest <= self.acknowledged) else { return false };
+            let (is_value, freed) = (sample.is_value(), sample.len().saturating_add(CHANGE_BYTES));
+            all.remove(is_value, freed);
+            own.remove(is_value, freed);
+            gone = oldest;
+        }
+        let mut from = SequenceNumber::ZERO;
+        while !self.bounds.admit(all, own, bytes.saturating_add(CHANGE_BYTES)) {
+            let next = self.ring.sample_from(from, false).filter(|sample| sample.sequence <= self.acknowledged);
+            let Some(sample) = next else { return false };
+            from = sample.sequence.next();
+            let its_slot = self.ring.instance_of(sample.sequence);
+            let counts_nothing = !sample.is_value() && its_slot.is_some() && its_slot == slot_of_ends;
+            if counts_nothing || sample.sequence == gone {
+                continue;
+            }
+            let (is_value, freed) = (sample.is_value(), sample.len().saturating_add(CHANGE_BYTES));
+            all.remove(is_value, freed);
+            if slot.is_some() && its_slot == slot {
+                own.remove(is_value, freed);
+            }
+        }
+        true
     }
 
     /// Of the changes behind `since` that every reader has now, and of those before them, what DURABILITY_SERVICE does not keep goes.
@@ -206,7 +252,7 @@ impl WriterHistory {
         }
         let is_over = |history: &WriterHistory| {
             let instances = history.instances.as_ref().map_or(0, |instances| instances.held());
-            history.held.changes > bounds.samples_max || instances > bounds.instances_max
+            history.counted().changes > bounds.samples_max || instances > bounds.instances_max
         };
         while is_over(self) && self.first() <= self.acknowledged {
             let oldest = self.first();
@@ -234,6 +280,14 @@ impl WriterHistory {
     pub(crate) fn note_store_failed(&mut self) {
         if let Some(journal) = self.journal() {
             journal.is_failing = true;
+        }
+    }
+
+    /// Nobody knows what the store holds: the next records are all that is held, and what the store has beside them is to go.
+    pub(crate) fn retell_records(&mut self) {
+        if let Some(journal) = self.journal() {
+            (journal.next, journal.stored) = (SequenceNumber::FIRST, SequenceNumber::ZERO);
+            journal.removed.clear();
         }
     }
 

@@ -117,13 +117,12 @@ impl PackRing {
     }
 
     /// Place of the instance of a held change in the table of instances.
-    pub fn instance_of(&mut self, sequence: SequenceNumber) -> Option<usize> {
-        let index = self.position(sequence).ok()?;
-        let slot = &mut self.slots[index];
-        match &mut slot.content {
+    pub fn instance_of(&self, sequence: SequenceNumber) -> Option<usize> {
+        let slot = &self.slots[self.position(sequence).ok()?];
+        match &slot.content {
             Content::Empty => None,
             Content::One(held) => Some(held.instance),
-            Content::Frame(frame) => frame.entry((sequence - slot.first) as usize).map(|entry| entry.instance as usize),
+            Content::Frame(frame) => frame.instance_of((sequence - slot.first) as usize),
         }
     }
 

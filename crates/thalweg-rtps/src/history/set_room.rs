@@ -37,8 +37,17 @@ impl SampleCache {
             return Some(SetRefusal::Ever(reason));
         }
         let own = |key: &KeyHash| self.instances.find(key).map(|slot| self.instances[slot].held);
-        let others = if self.idle.first == NOWHERE { self.instances.len() } else { 0 };
+        let others = self.instances_beside(&added);
         self.lack_for(&added, self.held, others, own).map(|reason| SetRefusal::Now(reason, last))
+    }
+
+    /// Number of instances that are left when as many others as are needed have given way to those of `added`.
+    fn instances_beside(&self, added: &BTreeMap<KeyHash, Load>) -> usize {
+        let known = self.instances.len();
+        let needed = (known + added.len()).saturating_sub(self.bounds.instances_max);
+        let there = |slot: usize| (slot != NOWHERE).then_some(slot);
+        let idle = std::iter::successors(there(self.idle.first), |slot| there(self.instances[*slot].next_idle()));
+        known - idle.filter(|slot| !added.contains_key(&self.instances[*slot].key)).take(needed).count()
     }
 
     /// Of `added`, what is too much beside `held` in so many instances, each of which holds what `own` says.
@@ -72,5 +81,56 @@ impl SampleCache {
         let memory = (bounds.bytes_max < all.bytes && all.changes > 1).then_some(RejectReason::Memory);
         let places = (bounds.instances_max < instances).then_some(RejectReason::Instances);
         (bounds.samples_max < all.changes).then_some(RejectReason::Samples).or(places).or(memory)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::history::{PayloadKind, ReadFilter};
+    use crate::payload::Payload;
+    use crate::qos::{History, ResourceLimits};
+    use crate::time::Instant;
+    use crate::types::{EntityId, Guid, GuidPrefix, Keyed, SequenceNumber};
+
+    fn sample(instance: u8, change: ChangeKind) -> CachedSample {
+        CachedSample {
+            payload: Payload::from(vec![instance; 8]),
+            payload_kind: if change == ChangeKind::Write { PayloadKind::Data } else { PayloadKind::Key },
+            valid: change == ChangeKind::Write,
+            writer: Guid::new(GuidPrefix([1; 12]), EntityId::user_writer(1, Keyed::Yes)),
+            sequence: SequenceNumber(1),
+            source_timestamp: None,
+            received: Instant::ZERO,
+            expires: Instant::NEVER,
+            instance: KeyHash([instance; 16]),
+            coherent_set: SequenceNumber::ZERO,
+            related: None,
+            change,
+        }
+    }
+
+    #[test]
+    fn one_instance_that_gives_way_makes_room_for_one() {
+        let limits = ResourceLimits { max_instances: Some(3), ..ResourceLimits::default() };
+        let mut cache = SampleCache::new(History::KeepAll, limits, Keyed::Yes);
+        for change in [ChangeKind::Write, ChangeKind::Dispose] {
+            cache.insert(sample(1, change));
+        }
+        cache.take(usize::MAX, &ReadFilter::ALL, &mut Vec::new());
+        for instance in [2, 3] {
+            cache.insert(sample(instance, ChangeKind::Write));
+        }
+        assert_eq!(cache.instances(), 3, "its writer still has the first one");
+        let refusal = |instances: &[u8]| {
+            let set: Vec<CachedSample> =
+                instances.iter().map(|instance| sample(*instance, ChangeKind::Write)).collect();
+            cache.refusal_of_set(set.iter())
+        };
+        assert_eq!(refusal(&[4]), None);
+        assert_eq!(refusal(&[1, 2, 3]), None);
+        let last = |instance: u8| Some(SetRefusal::Now(RejectReason::Instances, KeyHash([instance; 16])));
+        assert_eq!(refusal(&[4, 5]), last(5));
+        assert_eq!(refusal(&[4, 1]), last(1), "it is part of the set");
     }
 }

@@ -99,7 +99,22 @@ impl WriterHistory {
             Some(instances) => instances.admit(instance),
             None => Some(Load::default()),
         };
-        own.is_some_and(|own| self.bounds.admit(self.held, own, bytes.saturating_add(CHANGE_BYTES)))
+        own.is_some_and(|own| self.bounds.admit(self.counted(), own, bytes.saturating_add(CHANGE_BYTES)))
+    }
+
+    /// What counts against the limits: all but ends of coherent sets of which nothing else is here.
+    pub(super) fn counted(&self) -> Load {
+        let mut counted = self.held;
+        if let Some(instances) = &self.instances {
+            counted.subtract(instances.ends());
+        }
+        counted
+    }
+
+    /// Changes that count against the limits, and their bytes.
+    pub(crate) fn occupied(&self) -> (usize, usize) {
+        let Load { changes, bytes, .. } = self.counted();
+        (changes, bytes)
     }
 
     /// Adds `change` under the next number. Ask [`WriterHistory::room_for`] first: a push without room exceeds the
@@ -393,7 +408,8 @@ impl WriterHistory {
                 return overwrote;
             }
             let oldest = own.oldest;
-            let must = self.bounds.must_overwrite(self.held, own.held, is_value, bytes);
+            let all = if !is_value && own.is_of_ends() { Load::default() } else { self.counted() };
+            let must = self.bounds.must_overwrite(all, own.held, is_value, bytes);
             // A notice older than every value kept tells nothing: the instance has been reborn since.
             let stale = overwrote.is_some()
                 && own.held.values + usize::from(is_value) > 0

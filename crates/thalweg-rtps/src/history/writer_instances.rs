@@ -2,7 +2,9 @@
 
 use super::ChangeKind;
 use super::bounds::{Bounds, Load};
+use super::change::END_OF_SET;
 use super::key_table::KeyTable;
+use super::writer_history::CHANGE_BYTES;
 use crate::types::{KeyHash, SequenceNumber};
 
 /// One instance of a writer. Its changes are chained by sequence number, oldest first.
@@ -17,6 +19,11 @@ pub(super) struct WriterInstance {
 }
 
 impl WriterInstance {
+    /// Whether it is no instance, but holds ends of coherent sets of which nothing else is here.
+    pub(super) fn is_of_ends(&self) -> bool {
+        self.key == END_OF_SET
+    }
+
     /// True when its newest change is held and has this number.
     pub(super) fn ends_with(&self, sequence: SequenceNumber) -> bool {
         self.newest == sequence && self.held.changes > 0
@@ -33,7 +40,32 @@ impl WriterInstance {
 pub(super) struct WriterInstances {
     table: KeyTable<WriterInstance>,
     instances_max: usize,
+    counts: Counts,
+    /// The ends of coherent sets that are held by themselves.
+    ends: Load,
+}
+
+/// Numbers of instances; what holds the ends of coherent sets is none.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    /// Those that hold changes, or that the limit counts.
     in_use: usize,
+    /// Those that hold changes.
+    holding: usize,
+    /// Those that the limit counts whatever they hold.
+    registered: usize,
+}
+
+impl Counts {
+    /// What one instance counts as.
+    fn of(instance: &WriterInstance, is_of_ends: bool, counts_registered: bool) -> Counts {
+        let count = |counts: bool| usize::from(counts && !is_of_ends);
+        Counts {
+            in_use: count(is_in_use(instance, counts_registered)),
+            holding: count(instance.held.changes > 0),
+            registered: count(counts_registered && instance.registered),
+        }
+    }
 }
 
 /// Number of unused entries kept for reuse before a sweep is worth its time.
@@ -41,7 +73,8 @@ const UNUSED_MAX: usize = 64;
 
 impl WriterInstances {
     pub(super) fn new(bounds: &Bounds) -> WriterInstances {
-        WriterInstances { table: KeyTable::new(), instances_max: bounds.instances_max, in_use: 0 }
+        let (counts, ends) = (Counts::default(), Load::default());
+        WriterInstances { table: KeyTable::new(), instances_max: bounds.instances_max, counts, ends }
     }
 
     pub(super) fn get(&self, slot: usize) -> &WriterInstance {
@@ -64,9 +97,19 @@ impl WriterInstances {
         Some(self.load_of(slot)).filter(|(_, held)| held.changes > 0)
     }
 
-    /// Number of instances that hold changes, or that a limit counts.
+    /// The place of an instance that is known.
+    pub(super) fn find(&self, key: &KeyHash) -> Option<usize> {
+        self.table.find(key)
+    }
+
+    /// The ends of coherent sets that are held by themselves; no limit counts them.
+    pub(super) fn ends(&self) -> Load {
+        self.ends
+    }
+
+    /// Number of instances that hold changes.
     pub(super) fn held(&self) -> usize {
-        self.in_use
+        self.counts.holding
     }
 
     /// The record of an instance, or `None` when it would be one too many.
@@ -74,8 +117,21 @@ impl WriterInstances {
     pub(super) fn admit(&self, key: &KeyHash) -> Option<Load> {
         match self.table.find(key) {
             Some(slot) if self.is_in_use(&self.table[slot]) => Some(self.table[slot].held),
-            _ => (self.in_use < self.instances_max).then(Load::default),
+            _ => (self.counts.in_use < self.instances_max).then(Load::default),
         }
+    }
+
+    /// Whether an instance has a place, or gets one once every change up to `acknowledged` has gone. Instances that are registered keep
+    /// theirs.
+    pub(super) fn may_admit(&self, key: &KeyHash, acknowledged: SequenceNumber) -> bool {
+        let leaves = |(_, slot): &(KeyHash, usize)| {
+            let instance = &self.table[*slot];
+            let is_counted = instance.held.changes > 0 && !instance.is_of_ends();
+            is_counted && !instance.registered && instance.newest <= acknowledged
+        };
+        self.admit(key).is_some()
+            || self.counts.registered < self.instances_max
+                && self.counts.in_use - self.table.iter_after(None).filter(leaves).count() < self.instances_max
     }
 
     /// Slot of the instance, which is added when it is new, after a change of `kind` for it.
@@ -121,7 +177,7 @@ impl WriterInstances {
 
     /// Drops unused entries once they outnumber the used ones.
     pub(super) fn sweep(&mut self) {
-        if self.table.len() - self.in_use > self.in_use.max(UNUSED_MAX) {
+        if self.table.len() - self.counts.in_use > self.counts.in_use.max(UNUSED_MAX) {
             let counts_registered = self.counts_registered();
             self.table.retain(|instance| is_in_use(instance, counts_registered));
         }
@@ -132,9 +188,19 @@ impl WriterInstances {
     }
 
     fn update(&mut self, slot: usize, change: impl FnOnce(&mut WriterInstance)) {
-        self.in_use -= usize::from(self.is_in_use(&self.table[slot]));
+        let (counts_registered, is_of_ends) = (self.counts_registered(), self.table[slot].is_of_ends());
+        let before = Counts::of(&self.table[slot], is_of_ends, counts_registered);
         change(&mut self.table[slot]);
-        self.in_use += usize::from(self.is_in_use(&self.table[slot]));
+        let after = Counts::of(&self.table[slot], is_of_ends, counts_registered);
+        let counts = &mut self.counts;
+        counts.in_use = counts.in_use + after.in_use - before.in_use;
+        counts.holding = counts.holding + after.holding - before.holding;
+        counts.registered = counts.registered + after.registered - before.registered;
+        if is_of_ends {
+            let held = self.table[slot].held;
+            let changes = held.changes.saturating_sub(held.values);
+            self.ends = Load { changes, values: 0, bytes: changes * CHANGE_BYTES };
+        }
     }
 
     fn is_in_use(&self, instance: &WriterInstance) -> bool {

@@ -227,7 +227,7 @@ pub enum AccessScope {
     Instance,
     /// All instances of an endpoint.
     Topic,
-    /// All endpoints of a publisher or subscriber; not effective here with coherent or ordered access.
+    /// All endpoints of a publisher or subscriber.
     Group,
 }
 

@@ -131,3 +131,51 @@ fn a_restored_history_keeps_no_places_of_what_the_service_does_not_keep() {
     assert_eq!(held(&again), [1, 999, 1_000].map(SequenceNumber));
     assert!(again.places().slots < 64, "{:?}", again.places());
 }
+
+fn add(history: &mut WriterHistory, instance: u8, kind: ChangeKind) {
+    let (sequence, payload) = (SequenceNumber::UNKNOWN, Payload::from(vec![0; 8]));
+    history.push(Change { sequence, kind, instance: key(instance), timestamp: None, payload, fragment_bytes: None });
+}
+
+/// A KEEP_ALL history that keeps all that its bounds allow.
+fn keeping_all(limits: ResourceLimits, bytes_max: usize) -> WriterHistory {
+    let service = DurabilityService { history: History::KeepAll, ..DurabilityService::default() };
+    WriterHistory::new(History::KeepAll, limits, true, bytes_max).outliving(&service)
+}
+
+#[test]
+fn nothing_goes_for_an_instance_that_finds_no_place() {
+    let mut history = keeping_all(limits(0, 2, 0), 1 << 20);
+    [1, 2].iter().for_each(|instance| add(&mut history, *instance, ChangeKind::Write));
+    history.acknowledged(SequenceNumber(2));
+    history.make_room(&key(3), 8);
+    assert_eq!((history.len(), history.room_for(&key(3), 8)), (2, false), "both are registered");
+    add(&mut history, 1, ChangeKind::Unregister);
+    history.make_room(&key(3), 8);
+    assert_eq!(history.len(), 3, "some reader may not know yet that the first one is not");
+    history.acknowledged(SequenceNumber(3));
+    history.make_room(&key(3), 8);
+    assert!(history.room_for(&key(3), 8));
+}
+
+#[test]
+fn nothing_goes_for_a_payload_that_does_not_fit_beside_what_must_stay() {
+    let mut history = keeping_all(limits(0, 0, 0), 2_000);
+    [1, 2].iter().for_each(|instance| add(&mut history, *instance, ChangeKind::Write));
+    history.acknowledged(SequenceNumber(1));
+    history.make_room(&key(3), 5_000);
+    assert_eq!(history.len(), 2, "the second one is not acknowledged");
+    history.acknowledged(SequenceNumber(2));
+    history.make_room(&key(3), 5_000);
+    assert!(history.room_for(&key(3), 5_000), "one change always fits into an empty history");
+}
+
+#[test]
+fn the_service_counts_the_instances_that_hold_samples() {
+    let service = DurabilityService { resource_limits: limits(0, 10, 0), ..DurabilityService::default() };
+    let mut history = WriterHistory::new(History::KeepAll, limits(0, 100, 0), true, 1 << 20).outliving(&service);
+    (1..=11).for_each(|instance| add(&mut history, instance, ChangeKind::Write));
+    history.acknowledged(SequenceNumber(11));
+    let kept: Vec<SequenceNumber> = (2..=11).map(SequenceNumber).collect();
+    assert_eq!(held(&history), kept, "the oldest goes");
+}

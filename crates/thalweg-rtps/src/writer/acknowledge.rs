@@ -21,7 +21,7 @@ use crate::wire::{AckNack, NackFrag, SequenceSet, write};
 pub struct WriterOutcome {
     /// A refused write may be tried again.
     pub space: bool,
-    /// Every reader has acknowledged everything, or as much as somebody waits for, and had not before.
+    /// Every reader has acknowledged everything, or every one that was not given up as much as somebody waits for, and had not before.
     pub all_acknowledged: bool,
     /// A reader made no progress for as long as the writer's QoS allows, and is no longer waited for.
     pub given_up: Option<Guid>,

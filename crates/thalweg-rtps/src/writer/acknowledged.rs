@@ -6,24 +6,20 @@ use crate::types::SequenceNumber;
 impl Writer {
     /// True when every matched reliable reader has acknowledged every sample (DDS 1.4 §2.2.2.4.1.12).
     pub fn all_acknowledged(&self) -> bool {
-        self.is_acknowledged(self.history.last())
+        self.readers.summary().reliable.is_none_or(|acknowledged| acknowledged >= self.history.last())
     }
 
-    /// True when every matched reliable reader has acknowledged the samples up to `number`.
-    pub(super) fn is_acknowledged(&self, number: SequenceNumber) -> bool {
-        self.readers.summary().reliable.is_none_or(|acknowledged| acknowledged >= number)
-    }
-
-    /// Has [`Event::Acknowledged`](crate::participant::Event::Acknowledged) tell when every matched reliable reader has acknowledged the
-    /// samples up to `number`, also while more are written.
+    /// Has [`Event::Acknowledged`](crate::participant::Event::Acknowledged) tell when every matched reliable reader that was not given up
+    /// has acknowledged the samples up to `number`, also while more are written.
     pub fn await_acknowledgement(&mut self, number: SequenceNumber) {
         let awaited = self.room.acknowledgement.map_or(number, |awaited| awaited.min(number));
         self.room.acknowledgement = Some(awaited);
     }
 
-    /// True once when what was waited for is acknowledged.
+    /// True once when what was waited for is acknowledged by all readers that still may acknowledge it: who waits learns of the others
+    /// then.
     pub(crate) fn poll_acknowledgement(&mut self) -> bool {
-        let is_there = self.room.acknowledgement.is_some_and(|awaited| self.is_acknowledged(awaited));
+        let is_there = self.room.acknowledgement.is_some_and(|number| self.has_nobody_awaited_below(number));
         if is_there {
             self.room.acknowledgement = None;
         }
@@ -47,6 +43,11 @@ impl Writer {
 
     /// True when no reader that is waited for owes an acknowledgement.
     pub(super) fn is_waiting_for_nobody(&self) -> bool {
-        self.readers.summary().awaited().is_none_or(|acknowledged| acknowledged >= self.history.last())
+        self.has_nobody_awaited_below(self.history.last())
+    }
+
+    /// True when every reader that is waited for has acknowledged the samples up to `number`.
+    fn has_nobody_awaited_below(&self, number: SequenceNumber) -> bool {
+        self.readers.summary().awaited().is_none_or(|acknowledged| acknowledged >= number)
     }
 }

@@ -4,8 +4,9 @@ use std::collections::VecDeque;
 
 use super::Writer;
 use super::charges::kernel_cost;
-use super::pack::{SAMPLE_OVERHEAD_BYTES, batch_bytes, fragment_datagram_bytes, sample_bytes};
+use super::pack::{SAMPLE_OVERHEAD_BYTES, batch_bytes, fragment_datagram_bytes, fragments_of, sample_bytes};
 use super::repair::cut_of;
+use super::route::collected_fragment_bytes;
 use crate::history::HeldSample;
 use crate::outbox::Outbox;
 use crate::qos::Method;
@@ -96,6 +97,7 @@ impl Writer {
     pub(crate) fn poll_transmit_within(&mut self, now: Instant, allowance: u64, outbox: &mut Outbox) -> Paid {
         outbox.finish();
         if allowance == 0 {
+            self.ask_where_the_window_is_closed(now);
             let more_control = self.transmit_control(now, outbox);
             let more = match self.collection.is_asynchronous() {
                 true => self.backlog(now).is_some(),
@@ -118,6 +120,7 @@ impl Writer {
             outbox.finish();
         }
         let spent = outbox.cost() - start;
+        self.ask_where_the_window_is_closed(now);
         let more_control = self.transmit_control(now, outbox);
         self.forget_sent();
         if let Some(asynchronous) = &mut self.outgoing.asynchronous {
@@ -150,31 +153,65 @@ impl Writer {
         Some(place)
     }
 
+    /// What the next datagram with new samples costs at most; `None` where none would leave, whatever the tokens: other writers would wait
+    /// for a turn that this one does not use.
     fn new_cost(&self, now: Instant) -> Option<u64> {
         let destinations = self.route.destinations().len() as u64;
         let place = self.outgoing.place;
-        let begun = (place.fragment > 0).then(|| self.history.get_begun(place.sample)).flatten();
-        if destinations == 0 || self.flow.paused_until().is_some_and(|until| now < until) {
+        let is_owed = self.first_owed() <= place.sample;
+        let is_paused = self.flow.paused_until().is_some_and(|until| now < until);
+        if destinations == 0 || is_paused || is_owed && self.waits_for_a_full_datagram() {
             return None;
         }
+        let begun = (place.fragment > 0).then(|| self.history.get_begun(place.sample)).flatten();
         let Some(sample) = begun.or_else(|| self.history.next_from(place.sample)) else {
             // All that waited has expired: its readers wait to be told.
-            let tells = place.sample <= self.history.last() && !self.waits_for_a_full_datagram();
+            let tells = place.sample <= self.history.last();
             return tells.then_some(write::HEADER_LEN as u64 * destinations);
         };
         if place.fragment > 0 && sample.sequence > place.sample {
             // The rest of a sample that was overwritten meanwhile: its readers wait to be told, and the window for their answer.
             return Some(write::HEADER_LEN as u64 * destinations);
         }
-        let fitting = self.route.narrower_fragment_bytes(sample.len(), sample.fragment_bytes);
-        let bytes = match fitting.filter(|_| place.fragment == 0).or(sample.fragment_bytes) {
-            Some(fragment_bytes) => fragment_datagram_bytes(&sample, fragment_bytes),
-            None => self.packed_bytes(&sample),
+        let narrower = self.route.narrower_fragment_bytes(sample.len(), sample.fragment_bytes);
+        let cut = match sample.encapsulation {
+            Some(_) => narrower.map(|_| collected_fragment_bytes()),
+            None => narrower.filter(|_| place.fragment == 0).or(sample.fragment_bytes),
         };
-        if self.first_owed() <= place.sample && !self.flow.admits(kernel_cost(bytes + write::HEADER_LEN)) {
+        let (bytes, needed) = match cut {
+            Some(fragment_bytes) => {
+                let bytes = fragment_datagram_bytes(&sample, fragment_bytes);
+                // Where parts of a sample are not acknowledged the window admits all of it, or not even the first.
+                let fragments = match (self.readers.summary().any.whole_only, place.fragment) {
+                    (false, _) => Some(1),
+                    (true, 0) => Some(fragments_of(&sample, fragment_bytes)),
+                    (true, _) => None,
+                };
+                (bytes, fragments.map(|fragments| kernel_cost(bytes) * u64::from(fragments)))
+            }
+            None => {
+                let bytes = self.packed_bytes(&sample);
+                (bytes, Some(kernel_cost(bytes + write::HEADER_LEN)))
+            }
+        };
+        if is_owed && needed.is_some_and(|needed| !self.flow.admits(needed)) {
             return None;
         }
         Some((bytes + write::HEADER_LEN + write::INFO_DST_LEN) as u64 * destinations)
+    }
+
+    /// The send window is closed to what is next: where no answer is on its way that could open it, one is asked for.
+    fn ask_where_the_window_is_closed(&mut self, now: Instant) {
+        let place = self.outgoing.place;
+        let is_owed = place.sample <= self.history.last() && place.fragment == 0 && self.first_owed() <= place.sample;
+        let is_paused = self.flow.paused_until().is_some_and(|until| now < until);
+        if !self.collection.is_asynchronous() || !is_owed || is_paused || self.new_cost(now).is_some() {
+            return;
+        }
+        self.collection.mark_blocked();
+        if self.flow.has_unasked() {
+            self.request_acknowledgement(now);
+        }
     }
 
     /// Bytes of the samples from `first` on that share a datagram.

@@ -3,8 +3,10 @@
 use super::tests::{
     START, acknowledge, ask_for_pack, collecting, collecting_for, matched_reader, reader, write_stamped,
 };
+use super::transmission::Place;
 use super::*;
 use crate::qos::{History, Method};
+use crate::types::VendorId;
 use crate::wire;
 
 #[test]
@@ -114,4 +116,77 @@ fn readers_are_told_of_what_expired_while_it_waited_for_tokens() {
         writer.poll_transmit_within(START, cost, &mut outbox);
         assert_eq!((writer.footprint().waiting, writer.backlog(START).is_some()), (0, false), "{bytes} bytes");
     }
+}
+
+/// A reader that acknowledges no parts of a sample.
+fn of_another_vendor() -> MatchedReader {
+    let (vendor, receive_buffer_bytes) = (VendorId::CYCLONE, None);
+    MatchedReader { vendor, batches: false, on_this_host: true, receive_buffer_bytes, ..matched_reader(1) }
+}
+
+/// Lets the writer send as long as it asks for tokens.
+fn spend_all(writer: &mut Writer, now: Instant) {
+    let mut outbox = Outbox::new();
+    loop {
+        outbox.clear();
+        let paid = writer.poll_transmit_within(now, u64::MAX, &mut outbox);
+        assert!(paid.spent > 0 || !paid.more, "it keeps a turn that it does not use");
+        if !paid.more {
+            return;
+        }
+    }
+}
+
+#[test]
+fn a_large_sample_that_waits_for_the_acknowledgement_of_another_asks_for_no_tokens() {
+    let mut writer = collecting_for(of_another_vendor(), Method::asynchronous("slow"), History::KeepAll);
+    (0..2).for_each(|_| write_stamped(&mut writer, START, 40_000));
+    spend_all(&mut writer, START);
+    assert_eq!(writer.outgoing.place, Place::before(SequenceNumber(2)), "there is no room for both");
+    acknowledge(&mut writer, START, 1, SequenceNumber(2), &[]);
+    assert!(writer.backlog(START).is_some(), "now there is");
+    spend_all(&mut writer, START);
+    assert_eq!(writer.outgoing.place, Place::before(SequenceNumber(3)));
+}
+
+/// Nobody can acknowledge what has left of it, which fills the window.
+#[test]
+fn a_sample_larger_than_the_window_of_another_vendor_asks_for_tokens_to_its_end() {
+    let mut writer = collecting_for(of_another_vendor(), Method::asynchronous("slow"), History::KeepAll);
+    write_stamped(&mut writer, START, 400_000);
+    let mut now = START;
+    for _ in 0..100 {
+        if writer.backlog(now).is_some() {
+            spend_all(&mut writer, now);
+        }
+        now += Duration::from_millis(1);
+    }
+    assert_eq!(writer.outgoing.place, Place::before(SequenceNumber(2)));
+}
+
+#[test]
+fn samples_that_wait_until_a_full_datagram_may_leave_ask_for_no_tokens() {
+    let matched = MatchedReader {
+        datagram_bytes: 9_000,
+        on_this_host: true,
+        receive_buffer_bytes: Some(150_000),
+        ..matched_reader(1)
+    };
+    let mut writer = collecting_for(matched, Method::asynchronous("slow"), History::KeepAll);
+    (0..4).for_each(|_| write_stamped(&mut writer, START, 2_500));
+    writer.collection.mark_blocked();
+    // Of a window of 100,000 bytes: three samples have room in the rest, 9,000 bytes have not.
+    writer.flow.record_sent(90_700);
+    spend_all(&mut writer, START);
+    assert_eq!(writer.outgoing.place, Place::before(SequenceNumber(1)));
+}
+
+#[test]
+fn what_closes_the_window_to_the_next_sample_is_asked_about() {
+    let matched = MatchedReader { datagram_bytes: 60_000, on_this_host: true, ..matched_reader(1) };
+    let mut writer = collecting_for(matched, Method::asynchronous("slow"), History::KeepAll);
+    [1_000, 20_000].iter().for_each(|bytes| write_stamped(&mut writer, START, *bytes));
+    spend_all(&mut writer, START);
+    assert_eq!(writer.outgoing.place, Place::before(SequenceNumber(2)));
+    assert!(!writer.flow.has_unasked(), "nothing else would open it");
 }

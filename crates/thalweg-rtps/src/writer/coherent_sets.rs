@@ -170,3 +170,41 @@ impl Writer {
         (heartbeat.last == unsent.previous()).then(|| GroupInfo { current: group.settled_before(unsent), first, last })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::START;
+    use super::*;
+    use crate::history::ChangeKind;
+    use crate::payload::Payload;
+    use crate::qos::{Durability, History, ResourceLimits, WriterQos};
+    use crate::types::{EntityId, Guid, GuidPrefix, KeyHash, Keyed};
+    use crate::writer::{NewChange, WriterOptions};
+
+    #[test]
+    fn sets_to_which_a_writer_contributes_nothing_take_no_room_from_its_samples() {
+        let limited =
+            |max_samples, max_instances| ResourceLimits { max_samples, max_instances, ..ResourceLimits::default() };
+        for (history, resource_limits) in [
+            (History::KeepAll, limited(Some(100), None)),
+            (History::KeepLast(1), limited(None, Some(1))),
+            (History::KeepLast(1), limited(Some(1), None)),
+        ] {
+            let guid = Guid::new(GuidPrefix([99; 12]), EntityId::user_writer(1, Keyed::Yes));
+            let durability = Durability::TransientLocal;
+            let qos = WriterQos { history, durability, resource_limits, ..WriterQos::default() };
+            let mut writer = Writer::new(guid, qos.into(), &WriterOptions::default());
+            let group = PublisherGroup::new(EntityId::UNKNOWN);
+            writer.join_group(group.clone());
+            for _ in 0..1_000 {
+                writer.begin_group_set(group.open_set());
+                group.note_opened();
+                assert!(writer.end_group_set(START, Timestamp { seconds: 1, fraction: 0 }));
+            }
+            assert!(writer.held() <= 100, "{} held with {resource_limits:?}", writer.held());
+            let (kind, instance, payload) = (ChangeKind::Write, KeyHash([1; 16]), Payload::from(vec![0; 8]));
+            let written = writer.write(START, NewChange { kind, instance, timestamp: None, payload });
+            assert!(written.is_ok(), "{resource_limits:?}");
+        }
+    }
+}

@@ -184,9 +184,10 @@ impl Collection {
     }
 
     /// True when samples that KEEP_LAST overwrites before they were sent are left out: they would only make the newest one
-    /// later. While samples merely wait for company they are not, since without company they would have left.
+    /// later. While samples merely wait for company, or for the end of a suspension, they are not, since else they would have left.
     pub(super) fn conflates(&self) -> bool {
-        self.blocked || matches!(self.mode, Mode::Never | Mode::Asynchronous)
+        let waits_by_suspension = self.suspended || self.since.is_some();
+        self.blocked || self.is_asynchronous() || (self.mode == Mode::Never && !waits_by_suspension)
     }
 
     /// True when what is sent now had been due earlier.
@@ -246,6 +247,9 @@ impl Collection {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::qos::History;
+    use crate::types::SequenceNumber;
+    use crate::writer::tests::{START, acknowledge, collecting, drain, write_stamped};
 
     fn at(nanos: u64) -> Instant {
         Instant::from_nanos(1_000_000 + nanos)
@@ -324,6 +328,27 @@ mod tests {
             assert!(collection.holds(at(0)), "{method}");
             write(&mut collection, at(0));
             assert!(!collection.holds(at(0)), "{method}: 60,000 bytes are enough");
+        }
+    }
+
+    #[test]
+    fn all_that_a_suspended_writer_has_written_leaves_although_keep_last_overwrites_it() {
+        for method in [Method::Immediate, Method::Auto, Method::batch()] {
+            let mut writer = collecting(method.clone(), History::KeepLast(1));
+            writer.suspend();
+            for number in 0..3 {
+                write_stamped(&mut writer, START + Duration::from_nanos(number * 100), 4_096);
+            }
+            writer.resume();
+            for millis in 1..10 {
+                let now = START + Duration::from_millis(millis);
+                drain(&mut writer, now);
+                let next = writer.outgoing.place.sample;
+                acknowledge(&mut writer, now, 1, next, &[]);
+            }
+            assert_eq!(writer.outgoing.place.sample, SequenceNumber(4), "{method}");
+            let (sent, fragments) = (writer.counters().transmitted, 3 * 4_096_u64.div_ceil(1_304));
+            assert!(sent >= fragments, "{method}: {sent} fragments, three samples have {fragments}");
         }
     }
 

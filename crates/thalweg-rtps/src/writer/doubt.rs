@@ -1,9 +1,9 @@
 //! Implausible answers: those about samples that the reader was never sent.
 
-use super::Writer;
 use super::reader_proxy::{Owed, ReaderProxy};
 use super::repair::cut_of;
 use super::route::fragment_bytes_in;
+use super::{GROUP_ROOM_BYTES, Writer};
 use crate::time::Instant;
 use crate::types::{DATAGRAM_MIN_BYTES, Guid, SequenceNumber};
 use crate::wire::NackFrag;
@@ -44,7 +44,8 @@ impl Writer {
         let Some(proxy) = self.readers.get(reader) else { return false };
         let was_begun = (SequenceNumber::FIRST..=self.outgoing.place.sample).contains(&nack.sequence);
         // A path may have been narrower for a while, and the fragments smaller.
-        let most = |bytes: usize| bytes.div_ceil(usize::from(fragment_bytes_in(DATAGRAM_MIN_BYTES)));
+        let narrowest = DATAGRAM_MIN_BYTES - if self.coherent.is_grouped() { GROUP_ROOM_BYTES } else { 0 };
+        let most = |bytes: usize| bytes.div_ceil(usize::from(fragment_bytes_in(narrowest)));
         let held = self.history.get(nack.sequence);
         let exists = held.is_none_or(|sample| {
             let is_cut = cut_of(&sample, proxy.repair_bytes, self.outgoing.place).is_some();

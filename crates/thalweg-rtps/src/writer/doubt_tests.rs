@@ -3,7 +3,7 @@
 use super::tests::*;
 use super::*;
 use crate::qos::{History, Method, Transmission, WriterQos};
-use crate::types::VendorId;
+use crate::types::{DATAGRAM_MIN_BYTES, EntityId, VendorId};
 use crate::wire::batch::AckNackBatch;
 use crate::wire::{AckNack, FragmentSet, NackFrag, SequenceSet};
 
@@ -62,6 +62,27 @@ fn fragments_that_do_not_exist_are_not_asked_for() {
         writer.handle_nack_frag(START, reader, &nack);
         assert_eq!(writer.counters().implausible, refused);
     }
+}
+
+/// What is said of the publisher takes its room from the fragments.
+#[test]
+fn the_last_of_the_smallest_fragments_of_a_publisher_that_has_an_order_is_repaired() {
+    let mut writer = patient_writer(crate::time::INFINITE);
+    writer.join_group(PublisherGroup::new(EntityId::UNKNOWN));
+    let (datagram_bytes, receive_buffer_bytes) = (DATAGRAM_MIN_BYTES, Some(1 << 20));
+    writer.match_reader(START, MatchedReader { datagram_bytes, receive_buffer_bytes, ..matched_reader(1) });
+    acknowledge(&mut writer, START, 1, SequenceNumber::FIRST, &[]);
+    write(&mut writer, 20_000);
+    while writer.poll_transmit(START, &mut Outbox::new()) {}
+    let last = u32::try_from(writer.counters().transmitted).expect("few of them");
+    assert_eq!(writer.outgoing.place.sample, SequenceNumber(2), "all {last} fragments have left");
+    let (reader, entity) = (reader(1), writer.guid().entity);
+    let mut state = FragmentSet::new(last);
+    state.insert(last);
+    let nack = NackFrag { reader: reader.entity, writer: entity, sequence: SequenceNumber(1), state, count: 1 };
+    writer.handle_nack_frag(START, reader, &nack);
+    send(&mut writer, START);
+    assert_eq!((writer.counters().implausible, writer.counters().repaired), (0, 1));
 }
 
 #[test]

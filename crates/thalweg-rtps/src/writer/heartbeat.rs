@@ -137,6 +137,10 @@ impl Writer {
         if !self.promises.as_mut().is_some_and(|promises| promises.take_owed_assertion()) {
             return;
         }
+        if self.heartbeat.is_withheld {
+            (0..self.readers.len()).for_each(|place| self.transmit_assertion_to(place, outbox));
+            return;
+        }
         for form in [Form::Batch, Form::Plain] {
             if self.route.destinations_in(form).is_empty() {
                 continue;
@@ -148,10 +152,19 @@ impl Writer {
         let mut next = 0;
         while let Some(place) = self.readers.next_with(next, |any| any.repairs_only) {
             next = place + 1;
-            let heartbeat = self.next_assertion(self.readers.at(place).matched.guid.entity);
-            Packer::directed(outbox, self.guid, &self.readers.at(place).matched).reserve(write::HEARTBEAT_LEN);
-            write::heartbeat(outbox.buffer(), &heartbeat);
+            self.transmit_assertion_to(place, outbox);
         }
+    }
+
+    /// Tells one reader alone of the assertion, and of no sample where it must prove itself first.
+    fn transmit_assertion_to(&mut self, place: usize, outbox: &mut Outbox) {
+        let mut heartbeat = self.next_assertion(self.readers.at(place).matched.guid.entity);
+        let reader = self.readers.at(place);
+        if reader.must_prove_itself() {
+            (heartbeat.first, heartbeat.last) = (reader.start, reader.start.previous());
+        }
+        Packer::directed(outbox, self.guid, &reader.matched).reserve(write::HEARTBEAT_LEN);
+        write::heartbeat(outbox.buffer(), &heartbeat);
     }
 
     fn next_assertion(&mut self, reader: EntityId) -> Heartbeat {

@@ -88,7 +88,29 @@ impl Writer {
         self.collection = Collection::new(&qos.transmission.method);
         self.room = Room::new(&qos, options.history_bytes_max);
         self.history.set_bytes_max(options.history_bytes_max);
+        // Who acknowledges a pack of samples to come has none of those that were collected and never sent.
+        self.history.seal();
         self.history.sent_up_to(next);
         self.set_qos(now, qos);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{START, collecting, matched_reader, write_stamped};
+    use super::*;
+    use crate::qos::{History, Method};
+
+    #[test]
+    fn samples_of_the_next_writer_share_no_pack_with_unsent_ones_of_the_former() {
+        let mut writer = collecting(Method::batch(), History::KeepAll);
+        (0..2).for_each(|_| write_stamped(&mut writer, START, 40));
+        let former = writer.history.pack_of(SequenceNumber(2));
+        let qos = Arc::clone(&writer.qos);
+        writer.succeed(START, qos, &WriterOptions::default());
+        writer.match_reader(START, matched_reader(1));
+        write_stamped(&mut writer, START, 40);
+        assert_eq!(writer.history.pack_of(SequenceNumber(1)), former, "they were collected");
+        assert!(writer.history.pack_of(SequenceNumber(3)) > former);
     }
 }

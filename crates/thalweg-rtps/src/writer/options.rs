@@ -7,7 +7,7 @@ use crate::types::SequenceNumber;
 pub struct WriterOptions {
     /// Bytes of payload the history may hold, however many samples RESOURCE_LIMITS allow. Default 64 MiB.
     pub history_bytes_max: usize,
-    /// Number of the first sample. Default 1.
+    /// Number of the first sample, at least 1. Default 1.
     pub first: SequenceNumber,
     /// Tells apart histories of one topic, type and partition that outlive their writers. Default empty; at most 256 bytes.
     pub history_name: String,

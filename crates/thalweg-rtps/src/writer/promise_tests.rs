@@ -1,12 +1,12 @@
 //! Laws of LIFESPAN, DEADLINE and LIVELINESS at the writer.
 
-use super::tests::{START, acknowledge, join, matched_reader, reader, send};
+use super::tests::{START, Told, acknowledge, join, locator, matched_reader, reader, send, sent_submessages};
 use super::*;
 use crate::assertion::ManualAssertion;
 use crate::history::StoredChange;
 use crate::qos::{History, Liveliness, LivelinessKind, Method, ReaderQos, Transmission};
 use crate::time::{EpochOffset, INFINITE};
-use crate::types::{EntityId, GuidPrefix, Keyed};
+use crate::types::{EntityId, GuidPrefix, Keyed, VendorId};
 use crate::wire::{Message, Submessage};
 
 const SPAN: Duration = Duration::from_millis(100);
@@ -200,6 +200,29 @@ fn an_assertion_by_topic_leaves_as_a_final_heartbeat_with_its_flag() {
     assert!(heartbeat.liveliness && heartbeat.is_final && heartbeat.last == SequenceNumber(1), "{heartbeat:?}");
     assert_eq!(writer.readers.get(reader(1)).map(|reader| reader.matched.guid), Some(reader(1)));
     assert!(send(&mut writer, START + MILLI).is_empty(), "it is told once");
+}
+
+/// It would take what is told for history that it has missed.
+#[test]
+fn an_assertion_tells_a_reader_that_has_not_proved_itself_of_no_sample() {
+    let lease = Liveliness { kind: LivelinessKind::ManualByTopic, lease: SPAN };
+    let mut writer = writer_with(|qos| qos.liveliness = lease);
+    let foreign = MatchedReader { vendor: VendorId::CYCLONE, batches: false, ..matched_reader(1) };
+    writer.match_reader(START, foreign);
+    join(&mut writer, START, 2);
+    (0..5).for_each(|_| write(&mut writer, START, 1));
+    sent_submessages(&mut writer, START);
+    writer.assert_liveliness(START + MILLI);
+    let heartbeat = |number, last| {
+        let (to, first) = (locator(number), SequenceNumber::FIRST);
+        Told::Heartbeat { to, first, last: SequenceNumber(last) }
+    };
+    assert_eq!(sent_submessages(&mut writer, START + MILLI), [heartbeat(1, 0), heartbeat(2, 5)]);
+    acknowledge(&mut writer, START + MILLI, 1, SequenceNumber::FIRST, &[]);
+    sent_submessages(&mut writer, START + MILLI);
+    writer.assert_liveliness(START + MILLI * 2);
+    let told = sent_submessages(&mut writer, START + MILLI * 2);
+    assert!(told.contains(&heartbeat(1, 5)) && told.contains(&heartbeat(2, 5)), "it has proved itself: {told:?}");
 }
 
 #[test]

@@ -75,7 +75,7 @@ pub(super) struct GroupPlaces {
     sets: VecDeque<GroupSet>,
     /// The set that is open; zero for none.
     open: SequenceNumber,
-    /// Runs from which on those without a held sample are looked for.
+    /// Runs or sets from which on those without a held sample are looked for.
     sweep_at: usize,
 }
 
@@ -95,7 +95,7 @@ struct GroupSet {
     end: SequenceNumber,
 }
 
-/// Fewest runs that are swept.
+/// Fewest runs or sets that are swept.
 const SWEEP_MIN: usize = 1_024;
 
 impl GroupPlaces {
@@ -156,13 +156,13 @@ impl GroupPlaces {
         while self.sets.front().is_some_and(|set| set.end <= first) {
             self.sets.pop_front();
         }
-        if self.runs.len() >= self.sweep_at {
+        if self.runs.len().max(self.sets.len()) >= self.sweep_at {
             let is_held = |from, end| history.next_from(from).is_some_and(|held| held.sequence < end);
             let newest = self.runs.back().map(|run| run.first);
             self.runs.retain(|run| Some(run.first) == newest || is_held(run.first, run.end));
             let newest = self.sets.back().map(|set| set.first);
             self.sets.retain(|set| Some(set.first) == newest || is_held(set.first, set.end));
-            self.sweep_at = SWEEP_MIN.max(2 * self.runs.len());
+            self.sweep_at = SWEEP_MIN.max(2 * self.runs.len().max(self.sets.len()));
         }
     }
 
@@ -239,6 +239,22 @@ mod tests {
         assert!(remembered.0 <= SWEEP_MIN && remembered.1 <= SWEEP_MIN, "{remembered:?}");
         assert_eq!(places.of(first), Some(GroupPlace { number: SequenceNumber(1), set: SequenceNumber::ZERO }));
         assert_eq!(places.of(history.last()).map(|place| place.number), Some(SequenceNumber(200_001)));
+    }
+
+    #[test]
+    fn sets_of_a_writer_without_others_beside_it_are_bounded_by_what_is_held() {
+        let group = PublisherGroup::new(EntityId::UNKNOWN);
+        let mut history = WriterHistory::new(History::KeepLast(1), ResourceLimits::default(), true, 1 << 20);
+        let mut places = GroupPlaces::new(group.clone());
+        let first = write(&mut history, &mut places, 1);
+        for _ in 0..10_000 {
+            places.open_set(group.last().next());
+            write(&mut history, &mut places, 2);
+        }
+        assert!(places.sets.len() <= SWEEP_MIN, "{} sets", places.sets.len());
+        assert_eq!(places.of(first), Some(GroupPlace { number: SequenceNumber(1), set: SequenceNumber::ZERO }));
+        let number = SequenceNumber(10_001);
+        assert_eq!(places.of(history.last()), Some(GroupPlace { number, set: number }));
     }
 
     #[test]

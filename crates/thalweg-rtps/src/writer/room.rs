@@ -64,13 +64,14 @@ impl Room {
 
     /// True when a quarter of the room is free again, or a write that waits is to look for itself.
     pub(super) fn is_drained(&self, history: &WriterHistory) -> bool {
-        self.is_by_instance
-            || history.len() <= self.samples - self.samples.div_ceil(4) && history.bytes() <= self.bytes / 4 * 3
+        let (samples, bytes) = history.occupied();
+        self.is_by_instance || samples <= self.samples - self.samples.div_ceil(4) && bytes <= self.bytes / 4 * 3
     }
 
     /// True when anything is free.
     pub(super) fn has_any(&self, history: &WriterHistory) -> bool {
-        self.is_by_instance || history.len() < self.samples && history.bytes() < self.bytes
+        let (samples, bytes) = history.occupied();
+        self.is_by_instance || samples < self.samples && bytes < self.bytes
     }
 
     /// Returns whether a write waited for the room that there is now if `has_room`; it waits no longer.

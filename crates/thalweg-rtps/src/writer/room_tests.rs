@@ -269,6 +269,27 @@ fn a_write_that_others_left_no_room_for_is_told_of_the_next() {
     assert!(!tells_of_room(&mut writer, 6), "nobody waits");
 }
 
+/// A reader without an address acknowledges nothing, and nothing ever leaves for it.
+#[test]
+fn what_goes_to_no_address_makes_room() {
+    for method in [Method::Immediate, Method::asynchronous("slow")] {
+        let guid = Guid::new(GuidPrefix([99; 12]), EntityId::user_writer(1, Keyed::No));
+        let transmission = Transmission::by(method.clone());
+        let mut qos = WriterQos { history: History::KeepAll, transmission, ..WriterQos::default() };
+        qos.resource_limits.max_samples = Some(4);
+        let mut writer = Writer::new(guid, qos.into(), &WriterOptions::default());
+        writer.match_reader(START, MatchedReader { reliable: false, unicast: Vec::new(), ..matched_reader(1) });
+        (0..4).for_each(|_| write(&mut writer, 8));
+        assert!(!writer.ask_for_room(&KeyHash::default(), 8), "{method}");
+        let mut outbox = Outbox::new();
+        match writer.collection.is_asynchronous() {
+            true => _ = writer.poll_transmit_within(START, 0, &mut outbox),
+            false => _ = writer.poll_transmit(START, &mut outbox),
+        }
+        assert_eq!((outbox.len(), writer.held(), writer.poll_space()), (0, 0, true), "{method}");
+    }
+}
+
 #[test]
 fn a_small_history_tells_of_room_when_a_quarter_is_free() {
     for (max_samples, acknowledged) in [(1, 1), (2, 1), (3, 1), (4, 1), (5, 2), (8, 2), (9, 3)] {

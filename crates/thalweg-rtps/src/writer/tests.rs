@@ -226,6 +226,22 @@ fn what_is_waited_for_is_told_while_more_is_written() {
 }
 
 #[test]
+fn who_waits_is_told_when_only_a_reader_that_was_given_up_is_behind() {
+    let mut writer = impatient_writer(2);
+    write(&mut writer, 8);
+    send(&mut writer, START);
+    acknowledge(&mut writer, START, 2, SequenceNumber(2), &[]);
+    let (given_up, at) = run_until_given_up(&mut writer);
+    write(&mut writer, 8);
+    send(&mut writer, at);
+    writer.await_acknowledgement(SequenceNumber(2));
+    let tells = |writer: &mut Writer| acknowledge(writer, at, 2, SequenceNumber(3), &[]).all_acknowledged;
+    assert!(tells(&mut writer), "nobody else is waited for");
+    assert_eq!((given_up, writer.readers_below(SequenceNumber(2)), writer.readers_given_up()), (reader(1), 1, 1));
+    assert!(!tells(&mut writer), "once");
+}
+
+#[test]
 fn a_late_joiner_does_not_acknowledge_what_was_not_sent() {
     let mut writer = impatient_writer(1);
     (0..30).for_each(|_| write(&mut writer, 1_000));

@@ -7,14 +7,14 @@ use super::flow::Position;
 use super::reader_proxy::{MatchedReader, ReaderProxy};
 use super::reader_set::ReaderSet;
 use super::reader_set_tests::{change, proxy};
-use super::tests::{START, acknowledge, matched_reader, patient_writer, reader, write};
+use super::tests::{START, acknowledge, matched_reader, patient_writer, reader, run_until_given_up, write};
 use super::timers::{AskRule, NextQuestion};
 use super::{Writer, WriterOptions, WriterOutcome};
 use crate::outbox::Outbox;
 use crate::qos::{History, Method, Transmission, WriterQos};
 use crate::rng::Rng;
 use crate::time::{INFINITE, Instant};
-use crate::types::{EntityId, Guid, GuidPrefix, Keyed, SequenceNumber};
+use crate::types::{EntityId, Guid, GuidPrefix, Keyed, SequenceNumber, VendorId};
 
 fn rule(rng: &mut Rng) -> AskRule {
     let sent = Position { sample: SequenceNumber(rng.below(50) as i64), fragments: rng.below(3) as u32 };
@@ -58,7 +58,7 @@ fn timers_lead_to_every_reader_that_is_due_and_to_the_next_one() {
             drop(changed);
             let rule = rule(&mut rng);
             let is_due = |reader: &&ReaderProxy| {
-                let owes_news = reader.behind_since.is_none() && reader.acknowledged < rule.sent;
+                let owes_news = reader.behind_since.is_none() && reader.owes_beyond() < rule.sent;
                 exact(&rule, reader) <= rule.now || reader.is_awaited() && owes_news
             };
             let expected: Vec<_> = set.iter().filter(is_due).map(|reader| reader.matched.guid).collect();
@@ -181,6 +181,36 @@ fn discovery_asks_a_silent_reader_at_least_once_a_second() {
         }
         assert_eq!(longest, Duration::from_secs(pause), "{entity:?}");
     }
+}
+
+/// It has no way to say that a part of the sample has come.
+#[test]
+fn a_reader_that_acknowledges_no_parts_is_not_given_up_while_a_large_sample_is_sent() {
+    let reader_patience = Duration::from_secs(1);
+    let transmission = Transmission::by(Method::asynchronous("slow"));
+    let qos = WriterQos { transmission, history: History::KeepAll, reader_patience, ..WriterQos::default() };
+    let guid = Guid::new(GuidPrefix([99; 12]), EntityId::user_writer(1, Keyed::No));
+    let mut writer = Writer::new(guid, qos.into(), &WriterOptions::default());
+    let (vendor, receive_buffer_bytes) = (VendorId::CYCLONE, None);
+    writer.match_reader(START, MatchedReader { vendor, receive_buffer_bytes, batches: false, ..matched_reader(1) });
+    acknowledge(&mut writer, START, 1, SequenceNumber::FIRST, &[]);
+    write(&mut writer, 1_000_000);
+    let (mut now, mut outbox) = (START, Outbox::new());
+    while writer.outgoing.place.sample == SequenceNumber(1) {
+        now += Duration::from_millis(50);
+        assert!(now.since(START) < Duration::from_secs(60), "it stands at {:?}", writer.outgoing.place);
+        outbox.clear();
+        writer.poll_transmit_within(now, 12_000, &mut outbox);
+        if writer.poll_timeout().is_some_and(|due| due <= now) {
+            assert_eq!(writer.handle_timeout(now).given_up, None, "after {:?}", now.since(START));
+        }
+        acknowledge(&mut writer, now, 1, SequenceNumber(1), &[]);
+    }
+    assert!(now.since(START) > reader_patience * 4, "it takes long: {:?}", now.since(START));
+    assert_eq!(writer.counters().transmitted, 1_000_000_u64.div_ceil(1_304), "all of it has left");
+    let (given_up, at) = run_until_given_up(&mut writer);
+    let after = at.since(now);
+    assert!(given_up == reader(1) && after >= reader_patience, "it may acknowledge the whole one: {after:?}");
 }
 
 #[test]

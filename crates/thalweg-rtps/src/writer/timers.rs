@@ -19,7 +19,7 @@ use crate::types::{Guid, SequenceNumber};
 pub(super) struct TimerBounds {
     /// When awaited readers are asked again.
     asking: AskTimes,
-    /// How far all awaited readers have acknowledged of which the timer has not seen yet that they owe something.
+    /// Beyond it one of the awaited readers owes something of which the timer has not seen that yet.
     unseen: Position,
     /// Since when one owes an acknowledgement without any progress.
     behind_since: Instant,
@@ -48,7 +48,7 @@ impl TimerBounds {
         let round_trip = reader.round_trip.estimate();
         TimerBounds {
             asking: AskTimes::of(reader, round_trip),
-            unseen: if reader.behind_since.is_none() { reader.acknowledged } else { never.unseen },
+            unseen: if reader.behind_since.is_none() { reader.owes_beyond() } else { never.unseen },
             behind_since: reader.behind_since.unwrap_or(Instant::NEVER),
             left_at: reader.behind_since.map_or(Instant::NEVER, |since| since + reader.lag_patience()),
             called_at: Instant::NEVER,
@@ -195,10 +195,18 @@ impl AskRule {
 }
 
 impl ReaderProxy {
+    /// Where more than that was sent it owes an acknowledgement: of parts of a sample only if it acknowledges them.
+    pub(super) fn owes_beyond(&self) -> Position {
+        match self.matched.vendor.traits().confirms_fragments {
+            true => self.acknowledged,
+            false => Position { fragments: u32::MAX, ..self.acknowledged },
+        }
+    }
+
     fn handle_timeout(&mut self, rule: &AskRule) {
         if self.acknowledged.sample < rule.last {
             // A reader that has acknowledged everything sent is not stalled: the others hold up the writer.
-            let owes = self.acknowledged < rule.sent;
+            let owes = self.owes_beyond() < rule.sent;
             self.behind_since = owes.then(|| self.behind_since.unwrap_or(rule.now));
         }
         if let NextQuestion::At { due, greets } = rule.question(self)

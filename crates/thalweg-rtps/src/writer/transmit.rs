@@ -44,6 +44,8 @@ impl Writer {
 
     /// HEARTBEATs that are due. True when there are more than the outbox can take.
     pub(super) fn transmit_control(&mut self, now: Instant, outbox: &mut Outbox) -> bool {
+        // Here, since nobody asks a flow controller for tokens for it.
+        self.pass_over_unaddressed();
         let more = self.transmit_owed_heartbeats(now, outbox);
         self.transmit_wanted_heartbeat(now, outbox);
         self.transmit_assertion(outbox);
@@ -56,11 +58,7 @@ impl Writer {
         if self.outgoing.place.sample > last {
             return false;
         }
-        if self.route.destinations().is_empty() {
-            self.pass_over_unsent();
-            return false;
-        }
-        if self.collection.holds(now) {
+        if self.route.destinations().is_empty() || self.collection.holds(now) {
             return false;
         }
         if self.flow.continue_pause(now) {
@@ -125,9 +123,15 @@ impl Writer {
         matches!(progress, Some(Progress::OutboxFull))
     }
 
-    /// Counts everything as sent: nobody is there to get it.
-    fn pass_over_unsent(&mut self) {
-        self.pass_over(self.history.last().next());
+    /// Counts everything as sent where that goes to no address: nobody is there to get it.
+    fn pass_over_unaddressed(&mut self) {
+        let last = self.history.last();
+        if self.outgoing.place.sample > last || !self.route.destinations().is_empty() {
+            return;
+        }
+        self.pass_over(last.next());
+        let is_news = self.release_acknowledged();
+        self.room.note_news(is_news);
     }
 
     /// A reader has left. Counts as sent what nobody is owed any more: those that stay have come since it was written.

@@ -107,6 +107,12 @@ impl Writer {
         self.collection.resume();
     }
 
+    /// Nobody knows what the store holds: nothing counts as stored, and the next [`Writer::take_records`] tells all that the history holds.
+    /// What the store has beside that is to go.
+    pub fn retell_records(&mut self) {
+        self.history.retell_records();
+    }
+
     #[inline]
     fn note_promised(&mut self, now: Instant, change: (KeyHash, ChangeKind), sequence: SequenceNumber) {
         if let Some(promises) = &mut self.promises {

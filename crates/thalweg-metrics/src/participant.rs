@@ -44,6 +44,8 @@ fn participant(encoder: &mut DescriptorEncoder<'_>, figures: &ParticipantFigures
         (vec![("where", "no_route")], sent.unroutable),
     ];
     counters(encoder, "datagrams_lost", "Datagrams that were lost or dropped on this host", &lost)?;
+    let filtered = "Datagrams of discovery that the kernel kept back: of no use to the participant, or without room";
+    counters(encoder, "datagrams_filtered", filtered, &[(vec![], received.filtered)])?;
     let refused = [
         (vec![("reason", "malformed")], refused.malformed),
         (vec![("reason", "unusable")], refused.unusable_announcements),

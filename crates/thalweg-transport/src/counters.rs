@@ -62,8 +62,11 @@ counters! {
         truncated,
         /// Datagrams from interfaces that are not in use; thrown away.
         foreign_interface,
-        /// Datagrams that the kernel lost because a receive buffer was full.
+        /// Datagrams that the kernel lost because a receive buffer was full, except those of sockets that have a filter.
         kernel_drops,
+        /// Datagrams that the kernel kept from sockets that have a filter, as those of a participant for discovery have: what the
+        /// filter refused, and what found a full receive buffer, which the kernel does not tell apart.
+        filtered,
         /// Entries of the error queues: ports unreachable and the like.
         asynchronous_errors,
     }

@@ -25,6 +25,7 @@ pub(crate) struct UdpSocket {
     receive_buffer_bytes: usize,
     /// Set when the kernel has told that a datagram was larger than its path.
     path_news: AtomicBool,
+    is_filtered: AtomicBool,
 }
 
 /// Treatment of a datagram that is larger than its path's MTU.
@@ -81,7 +82,8 @@ impl UdpSocket {
         grow_send_buffer(&socket, buffers.send_bytes)?;
         socket.bind(&address.into())?;
         let local = socket.local_addr()?.as_socket().unwrap_or(address);
-        Ok(UdpSocket { socket, family, local, sharing, receive_buffer_bytes, path_news: AtomicBool::new(false) })
+        let (path_news, is_filtered) = (AtomicBool::default(), AtomicBool::default());
+        Ok(UdpSocket { socket, family, local, sharing, receive_buffer_bytes, path_news, is_filtered })
     }
 
     /// Opens a socket of a participant for every address of a family.
@@ -117,21 +119,32 @@ impl UdpSocket {
         set_oversize(&socket, family, Oversize::Refuse)?;
         grow_send_buffer(&socket, send_buffer_bytes)?;
         socket.connect(&destination.into())?;
-        let (local, path_news) = (SocketAddr::new(family.any(), 0), AtomicBool::new(false));
-        Ok(UdpSocket { socket, family, local, sharing: PortSharing::Exclusive, receive_buffer_bytes: 0, path_news })
+        let (local, sharing, receive_buffer_bytes) = (SocketAddr::new(family.any(), 0), PortSharing::Exclusive, 0);
+        let (path_news, is_filtered) = (AtomicBool::default(), AtomicBool::default());
+        Ok(UdpSocket { socket, family, local, sharing, receive_buffer_bytes, path_news, is_filtered })
     }
 
     /// Lets the kernel drop what `program` says before it is queued, in place of an earlier program; an empty one lets
     /// everything in again.
     pub(crate) fn set_filter(&self, program: &[FilterInstruction]) -> io::Result<()> {
-        if program.is_empty() {
-            return match self.socket.detach_filter() {
+        let result = if program.is_empty() {
+            match self.socket.detach_filter() {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
                 result => result,
-            };
+            }
+        } else {
+            let program: Vec<_> = program.iter().copied().map(FilterInstruction::encode).collect();
+            self.socket.attach_filter(&program)
+        };
+        if result.is_ok() {
+            self.is_filtered.store(!program.is_empty(), Ordering::Relaxed);
         }
-        let program: Vec<_> = program.iter().copied().map(FilterInstruction::encode).collect();
-        self.socket.attach_filter(&program)
+        result
+    }
+
+    /// Whether the kernel drops some of what comes in by a filter.
+    pub(crate) fn is_filtered(&self) -> bool {
+        self.is_filtered.load(Ordering::Relaxed)
     }
 
     pub(crate) fn family(&self) -> Family {

@@ -112,7 +112,7 @@ impl BatchSocket {
     }
 
     /// Lets the kernel drop what `program` says before it is queued, in place of an earlier program; an empty one lets
-    /// everything in again. Its drops are counted in [`Arrived::kernel_drops`].
+    /// everything in again. Its drops are counted in [`Arrived::kernel_drops`] and [`ReceiveCounts::filtered`].
     ///
     /// # Errors
     /// When the program is not valid, or longer than `net.core.optmem_max` allows. The earlier one stays.

@@ -195,8 +195,14 @@ impl Intake {
     #[inline]
     pub(crate) fn take_message(&mut self, place: usize, slot: usize) -> Option<Message> {
         let Arrival { bytes, source, truncated, control } = self.slots.arrival(slot);
-        let kernel_drops = self.queues[place].count_drops(control.kernel_drops);
-        bump(&self.counters.kernel_drops, kernel_drops as usize);
+        let queue = &mut self.queues[place];
+        let kernel_drops = queue.count_drops(control.kernel_drops);
+        if kernel_drops > 0 {
+            // The kernel counts what a filter refuses among them.
+            let is_filtered = queue.socket.is_filtered();
+            let counter = if is_filtered { &self.counters.filtered } else { &self.counters.kernel_drops };
+            bump(counter, kernel_drops as usize);
+        }
         if truncated {
             bump(&self.counters.truncated, 1);
             return None;

@@ -42,7 +42,7 @@ impl Epoll {
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; EVENTS_MAX];
         let count = match self.wait_nanos(timeout, &mut events) {
             // Linux before 5.11 knows no nanosecond timeout.
-            Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => self.wait_millis(timeout, &mut events)?,
+            Err(error) if error.raw_os_error().is_some_and(lacks_call) => self.wait_millis(timeout, &mut events)?,
             other => other?,
         };
         for (event, ready) in events.iter().zip(ready.iter_mut()).take(count) {
@@ -166,13 +166,20 @@ impl AsFd for EventFd {
     }
 }
 
-/// Waits until `socket` takes datagrams again; false when `timeout` passed first.
+/// Whether the error `errno` says that there is no such system call: the kernel's, or that of a sandbox which refuses calls that it
+/// does not know.
+fn lacks_call(errno: i32) -> bool {
+    matches!(errno, libc::ENOSYS | libc::EPERM)
+}
+
+/// Waits until `socket` takes datagrams again, or until a signal comes, after which it may take none; false when `timeout` passed
+/// first.
 pub(crate) fn wait_writable(socket: BorrowedFd<'_>, timeout: Duration) -> bool {
     let mut entry = libc::pollfd { fd: socket.as_raw_fd(), events: libc::POLLOUT, revents: 0 };
     let timeout = timespec(timeout);
     // SAFETY: one live pollfd and a live timespec; the signal mask is null.
     let ready = unsafe { libc::ppoll(&raw mut entry, 1, &raw const timeout, std::ptr::null()) };
-    ready > 0
+    ready > 0 || (ready < 0 && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted)
 }
 
 fn owned(descriptor: libc::c_int) -> io::Result<OwnedFd> {
@@ -201,7 +208,40 @@ fn timespec(duration: Duration) -> libc::timespec {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+    use std::os::unix::net::UnixStream;
+    use std::os::unix::thread::JoinHandleExt;
+    use std::time::Instant;
+
     use super::*;
+
+    #[test]
+    fn a_call_is_missing_in_old_kernels_and_in_sandboxes() {
+        assert_eq!([libc::ENOSYS, libc::EPERM, libc::EINTR, libc::EBADF].map(lacks_call), [true, true, false, false]);
+    }
+
+    extern "C" fn ignore(_signal: libc::c_int) {}
+
+    #[test]
+    fn a_signal_does_not_count_as_the_end_of_the_time_to_wait_for_room() {
+        let timeout = Duration::from_secs(2);
+        // SAFETY: the handler does nothing, which any thread may do at any time, and lives as long as the program.
+        unsafe { libc::signal(libc::SIGUSR1, ignore as *const () as libc::sighandler_t) };
+        let (full, _peer) = UnixStream::pair().unwrap();
+        full.set_nonblocking(true).unwrap();
+        while (&full).write_all(&[0; 4096]).is_ok() {}
+        let waiting = std::thread::spawn(move || {
+            let start = Instant::now();
+            (wait_writable(full.as_fd(), timeout), start.elapsed())
+        });
+        while !waiting.is_finished() {
+            // SAFETY: a thread that has not been joined may be named, even one that has ended.
+            unsafe { libc::pthread_kill(waiting.as_pthread_t(), libc::SIGUSR1) };
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let (may_have_room, waited) = waiting.join().unwrap();
+        assert!(may_have_room || waited >= timeout, "given up after {waited:?}");
+    }
 
     #[test]
     fn an_event_is_readable_from_its_signal_until_it_is_cleared() {

@@ -13,7 +13,7 @@ use thalweg_base::traffic_class::TrafficClass;
 
 use super::send::{Origin, Sender};
 use crate::counters::add;
-use crate::outgo::{MESSAGES_MAX, Patience, Run, Sent};
+use crate::outgo::{MESSAGES_MAX, Patience, Run, Sent, lacks_room};
 use crate::socket::UdpSocket;
 use crate::sys::address::{Family, RawAddress};
 use crate::sys::control::{Marking, SendControl};
@@ -31,6 +31,16 @@ fn queue_rank(code_point: u8) -> u32 {
     match code_point {
         1 | 8 => 2,
         32.. => 6,
+        _ => 0,
+    }
+}
+
+/// How many times in a row the error `code` is taken for news of earlier datagrams. That nobody listens is always news, and comes again
+/// for each unanswered datagram while another thread reads the socket's error queue; that no way leads there may be said of this datagram.
+fn news_max(code: i32) -> u32 {
+    match code {
+        libc::ECONNREFUSED => 64,
+        libc::EHOSTUNREACH | libc::ENETUNREACH | libc::EHOSTDOWN => 1,
         _ => 0,
     }
 }
@@ -185,7 +195,10 @@ impl<'a, 'scratch> Flight<'a, 'scratch> {
                     errors_in_row += 1;
                     let skipped = self.handle_error(&error, group, errors_in_row, socket);
                     next += skipped;
-                    errors_in_row *= u32::from(skipped == 0);
+                    // A message that has waited for room has not been refused.
+                    if skipped > 0 || lacks_room(&error) {
+                        errors_in_row = 0;
+                    }
                 }
             }
         }
@@ -229,7 +242,7 @@ impl<'a, 'scratch> Flight<'a, 'scratch> {
                 1
             }
             libc::EMSGSIZE => self.send_in_fragments(group),
-            libc::ECONNREFUSED | libc::EHOSTUNREACH | libc::ENETUNREACH | libc::EHOSTDOWN if attempts == 1 => {
+            code if attempts <= news_max(code) => {
                 // Most likely news of an earlier datagram; the call took it from the socket, this datagram is still here.
                 add(&counters.asynchronous_errors, 1);
                 0

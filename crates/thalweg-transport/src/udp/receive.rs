@@ -53,6 +53,8 @@ pub struct Receiver {
     discovers: Vec<bool>,
     /// Number of messages that the next call asks for.
     ask: usize,
+    /// The last call threw away all that it took, and more is queued: epoll does not tell of that again.
+    left_behind: bool,
     slabs: SlabPool,
     copies: PayloadPool,
     selection: InterfaceSelection,
@@ -72,6 +74,7 @@ impl Receiver {
             discovers: sockets.iter().map(|socket| discovery_ports.contains(&socket.port())).collect(),
             intake: Intake::new(sockets, watcher, MESSAGES_MAX, Guessing::Allowed)?,
             ask: MESSAGES_MIN,
+            left_behind: false,
             slabs: SlabPool::new(SLAB_BYTES, SLABS_MAX),
             copies: PayloadPool::new(COPY_POOL_BYTES),
             selection: config.interfaces.clone(),
@@ -82,20 +85,28 @@ impl Receiver {
     }
 
     /// Waits until a socket has datagrams, a waker is used or `deadline` has come, or for no reason at all: an earlier
-    /// deadline's timer is left running rather than set anew. One system call, two when the deadline is the earliest so far.
+    /// deadline's timer is left running rather than set anew. One system call, two when the deadline is the earliest so far. Does not
+    /// wait where the last [`Receiver::receive`] returned zero because it threw away what it took, and may have left something behind.
     ///
     /// # Errors
     /// Only when epoll or the timer fails, which no retry will mend.
     pub fn wait_until(&mut self, deadline: Instant) -> io::Result<Wakeup> {
-        self.intake.wait_until(deadline)
+        if self.left_behind { self.look_around() } else { self.intake.wait_until(deadline) }
     }
 
-    /// Waits until a socket has datagrams, a waker is used or `timeout` has passed (`None`: for ever). One system call.
+    /// Waits until a socket has datagrams, a waker is used or `timeout` has passed (`None`: for ever). One system call. Does not wait
+    /// where the last [`Receiver::receive`] returned zero because it threw away what it took, and may have left something behind.
     ///
     /// # Errors
     /// Only when epoll itself fails, which no retry will mend.
     pub fn wait(&mut self, timeout: Option<Duration>) -> io::Result<Wakeup> {
-        self.intake.wait(timeout)
+        if self.left_behind { self.look_around() } else { self.intake.wait(timeout) }
+    }
+
+    /// Takes the news of all sockets without waiting for any.
+    fn look_around(&mut self) -> io::Result<Wakeup> {
+        let wakeup = self.intake.wait(Some(Duration::ZERO))?;
+        Ok(Wakeup { readable: true, ..wakeup })
     }
 
     /// Appends arrived datagrams to `into` without waiting, at most 32 messages a socket; returns their number.
@@ -109,7 +120,9 @@ impl Receiver {
                 self.receive_from(place, into);
             }
         }
-        into.len() - before
+        let received = into.len() - before;
+        self.left_behind = received == 0 && (0..self.discovers.len()).any(|place| self.intake.is_ready(place));
+        received
     }
 
     /// Like [`Receiver::receive`] for a thread that polls instead of waiting: also asks sockets that had datagrams

@@ -11,6 +11,7 @@ use thalweg_base::payload::Payload;
 use super::*;
 use crate::ports;
 use crate::socket::{GROUP_V4, GROUP_V6};
+use crate::sys::receive::take_error;
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -21,6 +22,12 @@ fn domain(test: u32) -> u32 {
 
 fn transport(test: u32) -> UdpTransport {
     open(&UdpConfig { domain_id: domain(test), ..UdpConfig::default() }).unwrap()
+}
+
+/// A transport that hears only what is sent to its own ports, so that it may share a domain.
+fn unicast(refused_discovery: Vec<RefusedBytes>) -> UdpTransport {
+    let (domain_id, multicast, ipv6) = (domain(13), false, false);
+    open(&UdpConfig { domain_id, multicast, ipv6, refused_discovery, ..UdpConfig::default() }).unwrap()
 }
 
 fn v4(port: u16) -> Locator {
@@ -211,6 +218,59 @@ fn an_unreachable_port_disturbs_neither_later_sends_nor_receives() {
     there.sender.send(Origin::User, &outbox(&[(numbered(7, 64), vec![back])]));
     receive(&mut here.receiver, 1, |_| true);
     assert!(here.receiver.counts().asynchronous_errors + here.sender.counts().asynchronous_errors > 0);
+}
+
+#[test]
+fn news_of_a_reader_that_is_gone_cost_a_healthy_one_nothing_while_another_thread_reads_them() {
+    let (here, there) = (unicast(Vec::new()), StdSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
+    let closed = StdSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
+    let to = |port| outbox(&[(numbered(1, 64), vec![v4(port)])]);
+    let (gone, healthy) = (to(closed), to(there.local_addr().unwrap().port()));
+    let socket = here.sender.sockets(Origin::Metatraffic).get(Family::V4).unwrap();
+    for _ in 0..100 {
+        (0..30).for_each(|_| _ = here.sender.send(Origin::Metatraffic, &gone));
+        std::thread::scope(|scope| {
+            // Whoever takes an entry of the error queue makes the next one the socket's pending error.
+            let reading = scope.spawn(|| while take_error(socket.as_fd()).is_some() {});
+            while !reading.is_finished() {
+                let sent = here.sender.send(Origin::Metatraffic, &healthy);
+                assert_eq!((sent.datagrams, sent.lost), (1, 0));
+            }
+        });
+    }
+    assert_eq!(here.sender.counts().refused, 0);
+}
+
+#[test]
+fn what_lies_behind_datagrams_that_are_thrown_away_ends_the_next_wait() {
+    let (mut there, here) = (unicast(Vec::new()), StdSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
+    let to = (Ipv4Addr::LOCALHOST, there.ports.user_v4.unwrap());
+    // As many as the first call asks for are empty.
+    for datagram in [b"".as_slice(), b"", b"", b"", b"x"] {
+        here.send_to(datagram, to).unwrap();
+    }
+    let mut seen = Vec::new();
+    assert!(there.receiver.wait(Some(PATIENCE)).unwrap().readable);
+    assert_eq!(there.receiver.receive(&mut seen), 0);
+    let start = Instant::now();
+    assert!(there.receiver.wait_until(crate::clock::now() + PATIENCE).unwrap().readable);
+    assert!(there.receiver.wait(Some(PATIENCE)).unwrap().readable);
+    assert!(start.elapsed() < PATIENCE, "{:?}", start.elapsed());
+    assert_eq!(there.receiver.receive(&mut seen), 1);
+    assert_eq!(*seen[0].payload, *b"x");
+}
+
+#[test]
+fn what_discovery_refuses_is_not_counted_as_lost() {
+    let (mut there, here) = (unicast(vec![(0, *b"mark")]), StdSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
+    let to = (Ipv4Addr::LOCALHOST, there.ports.metatraffic_v4.unwrap());
+    // The kernel tells with a datagram how many it kept back before it.
+    for datagram in [b"mark1".as_slice(), b"mark2", b"mark3", b"mark4", b"mark5", b"plain"] {
+        here.send_to(datagram, to).unwrap();
+    }
+    assert_eq!(*receive(&mut there.receiver, 1, |_| true)[0].payload, *b"plain");
+    let counts = there.receiver.counts();
+    assert_eq!((counts.kernel_drops, counts.filtered), (0, 5));
 }
 
 #[test]

@@ -251,6 +251,8 @@ pub struct PayloadPool {
 
 const SMALLEST_CLASS_BITS: u32 = 6;
 const LARGEST_CLASS_BITS: u32 = 26;
+/// A hint above that is not believed at once: the buffer grows where it is true.
+const HINT_BELIEVED_MAX: usize = 1 << 30;
 
 impl PayloadPool {
     /// A pool that remembers at most about `budget_bytes` in each size class.
@@ -260,7 +262,8 @@ impl PayloadPool {
     }
 
     /// Lets `fill` write into an empty recycled buffer with room for `bytes_hint` bytes, which grows where it writes more, and returns
-    /// what it wrote. Hints above the largest size class get a new buffer, which is not recycled.
+    /// what it wrote. Hints above the largest size class get a new buffer, which is not recycled; nor is a buffer that grew to more than
+    /// twice its size class.
     ///
     /// # Errors
     /// Those of `fill`; the buffer is recycled all the same.
@@ -271,7 +274,9 @@ impl PayloadPool {
         fill: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
     ) -> Result<Payload, E> {
         let Some(pool) = self.class_of(bytes_hint) else {
-            let mut bytes = Vec::with_capacity(bytes_hint);
+            // A hint is a guess: a wrong one must not ask for memory that no host has.
+            let mut bytes = Vec::new();
+            _ = bytes.try_reserve_exact(bytes_hint.min(HINT_BELIEVED_MAX));
             fill(&mut bytes)?;
             return Ok(Payload::from(bytes));
         };
@@ -279,7 +284,10 @@ impl PayloadPool {
         let bytes = Arc::get_mut(&mut slab).expect("a pooled buffer has no other owner");
         bytes.clear();
         let filled = fill(bytes);
-        pool.remember(&slab);
+        // The class counts its buffers: large ones among them would be many times its budget.
+        if slab.capacity() <= 2 * pool.slab_bytes() {
+            pool.remember(&slab);
+        }
         filled.map(|()| Payload::new(slab))
     }
 
@@ -392,6 +400,29 @@ mod tests {
         (0..2000).for_each(|_| drop(lend()));
         let used: std::collections::BTreeSet<_> = (0..1000).map(|_| lend().as_ptr()).collect();
         assert!(used.len() <= RECLAIMS_MAX, "{} buffers for one at a time", used.len());
+    }
+
+    /// As many bytes as `bytes`, in a buffer chosen by `bytes_hint`.
+    fn filled(pool: &mut PayloadPool, bytes_hint: usize, bytes: usize) -> Payload {
+        let fill = |buffer: &mut Vec<u8>| -> Result<(), std::convert::Infallible> {
+            buffer.resize(bytes, 7);
+            Ok(())
+        };
+        pool.fill(bytes_hint, fill).unwrap()
+    }
+
+    #[test]
+    fn a_hint_of_more_than_any_host_has_asks_for_no_such_memory() {
+        let payload = filled(&mut PayloadPool::new(1 << 20), usize::MAX, 10);
+        assert_eq!(*payload, [7; 10]);
+        assert!(payload.pinned_bytes() <= HINT_BELIEVED_MAX, "{}", payload.pinned_bytes());
+    }
+
+    #[test]
+    fn a_buffer_that_grew_far_beyond_its_class_is_not_kept_in_it() {
+        let mut pool = PayloadPool::new(1 << 20);
+        drop(filled(&mut pool, 64, 1 << 20));
+        assert!(filled(&mut pool, 64, 1).pinned_bytes() <= 128);
     }
 
     #[test]

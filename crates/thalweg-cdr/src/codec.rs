@@ -39,7 +39,8 @@ pub trait Encode: Layout {
         elements.iter().try_for_each(|element| element.encode(encoder))
     }
 
-    /// About how many bytes the value takes: exact for plain types, without padding otherwise.
+    /// About how many bytes the value takes: exact for plain types, without padding otherwise. The first elements of a long collection
+    /// stand for all.
     fn size_hint(&self) -> usize {
         size_of_val(self)
     }
@@ -288,6 +289,31 @@ impl BoundedKeySize {
 fn over_bound(length: usize, max_len: usize) -> EncodeError {
     EncodeError::new(format!("length {length} exceeds the bound of {max_len}"))
 }
+
+/// About how many bytes `count` elements take, whose hints are `hints`. Where all take the same (`are_alike`), one stands for all; else
+/// the mean of the first [`HINTS_MAX`], since a hint must stay cheap, and where those differ, beyond their sum for no more than
+/// [`GUESS_MAX_BYTES`]: in collections of collections guesses multiply.
+#[inline]
+pub(crate) fn elements_hint(mut hints: impl Iterator<Item = usize>, count: usize, are_alike: bool) -> usize {
+    let Some(first) = hints.next() else { return 0 };
+    if are_alike {
+        return first.saturating_mul(count);
+    }
+    let (mut seen, mut is_even) = (first, true);
+    for hint in hints.take(HINTS_MAX - 1) {
+        (seen, is_even) = (seen.saturating_add(hint), is_even && hint == first);
+    }
+    if count <= HINTS_MAX {
+        return seen;
+    }
+    let guess = seen.saturating_mul(count) / HINTS_MAX;
+    if is_even { guess } else { seen.max(guess.min(GUESS_MAX_BYTES)) }
+}
+
+/// Elements that are looked at.
+const HINTS_MAX: usize = 16;
+/// A buffer that has to grow from here on costs a copy or two of so many bytes; one that is too large, address space alone.
+const GUESS_MAX_BYTES: usize = 16 << 20;
 
 /// An array of what `make` makes; after its first failure the rest is not made.
 pub(crate) fn array_by<T: Decode, const N: usize>(

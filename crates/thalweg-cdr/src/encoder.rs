@@ -190,7 +190,7 @@ impl<'b> Encoder<'b> {
         write: impl FnOnce(&mut Self) -> Result<(), EncodeError>,
     ) -> Result<(), EncodeError> {
         match self.representation {
-            Representation::Xcdr1 => self.parameter_xcdr1(member, |encoder| {
+            Representation::Xcdr1 => self.parameter_xcdr1(member, true, |encoder| {
                 write(encoder)?;
                 // The text of 2020 counts a value without its padding; RTI's products and Wireshark follow the older
                 // one, which counts it, and every vendor reads that.
@@ -218,7 +218,7 @@ impl<'b> Encoder<'b> {
         write: impl FnOnce(&T, &mut Self) -> Result<(), EncodeError>,
     ) -> Result<(), EncodeError> {
         if self.representation == Representation::Xcdr1 {
-            return self.parameter_xcdr1(member, |encoder| value.map_or(Ok(()), |value| write(value, encoder)));
+            return self.parameter_xcdr1(member, false, |encoder| value.map_or(Ok(()), |value| write(value, encoder)));
         }
         self.bytes(&[u8::from(value.is_some())]);
         value.map_or(Ok(()), |value| write(value, self))
@@ -273,10 +273,12 @@ impl<'b> Encoder<'b> {
         Ok(())
     }
 
-    /// A parameter of XCDR1: its alignment starts anew behind the header (DDS-XTypes 1.3 §7.4.3.5.3).
+    /// A parameter of XCDR1: its alignment starts anew behind the header (DDS-XTypes 1.3 §7.4.3.5.3). It stands in a list, or alone as
+    /// an optional member of a final or appendable type.
     fn parameter_xcdr1(
         &mut self,
         member: Member,
+        is_listed: bool,
         write: impl FnOnce(&mut Self) -> Result<(), EncodeError>,
     ) -> Result<(), EncodeError> {
         self.align(4);
@@ -286,8 +288,10 @@ impl<'b> Encoder<'b> {
         write(self)?;
         let length = self.out.len() - self.origin;
         self.origin = outer;
+        // With a short header an empty member 1 would be the sentinel of RTPS, which ends the list.
+        let looks_like_end = is_listed && length == 0 && member.id == u32::from(PID_SENTINEL);
         match (u16::try_from(member.id), u16::try_from(length)) {
-            (Ok(id), Ok(length)) if id < PID_SHORT_END => {
+            (Ok(id), Ok(length)) if id < PID_SHORT_END && !looks_like_end => {
                 let flag = if member.must_understand { FLAG_MUST_UNDERSTAND } else { 0 };
                 self.short_header(header, id | flag, length);
             }
@@ -334,6 +338,7 @@ fn too_large(what: &str) -> EncodeError {
 
 // Parameter headers of XCDR1 and member headers of XCDR2 (DDS-XTypes 1.3 §7.4.1.2 and §7.4.3.4.2).
 pub(crate) const SHORT_HEADER_BYTES: usize = 4;
+pub(crate) const PID_SENTINEL: u16 = 0x0001;
 pub(crate) const PID_SHORT_END: u16 = 0x3f00;
 pub(crate) const PID_EXTENDED: u16 = 0x3f01;
 pub(crate) const PID_LIST_END: u16 = 0x3f02;

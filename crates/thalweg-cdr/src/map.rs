@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, Hash};
 
-use crate::codec::{Bounded, BoundedKeySize};
+use crate::codec::{Bounded, BoundedKeySize, elements_hint};
 use crate::description::Type;
 use crate::sequence::{bounded_length, skip_collection};
 use crate::{Decode, DecodeError, Decoder, Encode, EncodeError, Encoder, KeySize, Layout, LengthCode};
@@ -37,9 +37,8 @@ macro_rules! map {
             }
 
             fn size_hint(&self) -> usize {
-                // One pair stands for all: the hint must stay cheap.
-                let pair = self.iter().next().map_or(0, |(key, value)| key.size_hint() + value.size_hint());
-                8 + pair.saturating_mul(self.len())
+                let pairs = self.iter().map(|(key, value)| key.size_hint().saturating_add(value.size_hint()));
+                elements_hint(pairs, self.len(), K::PRIMITIVE && V::PRIMITIVE).saturating_add(8)
             }
         }
 

@@ -26,9 +26,9 @@ pub fn encode_key<T: Topic>(value: &T, representation: Representation, out: &mut
 }
 
 /// About how many bytes [`encode`] will append, to choose a buffer: exact for plain types, without the padding between
-/// members otherwise.
+/// members otherwise. The first elements of a long collection stand for all.
 pub fn encoded_size_hint<T: Topic>(value: &T) -> usize {
-    ENCAPSULATION_BYTES + value.size_hint()
+    value.size_hint().saturating_add(ENCAPSULATION_BYTES)
 }
 
 /// Reads a sample: XCDR1 or XCDR2, in either byte order.

@@ -1,6 +1,6 @@
 //! Sequences, arrays and boxes.
 
-use crate::codec::{Bounded, BoundedKeySize, array_by};
+use crate::codec::{Bounded, BoundedKeySize, array_by, elements_hint};
 use crate::description::Type;
 use crate::{Decode, DecodeError, Decoder, Encode, EncodeError, Encoder, KeySize, Layout, LengthCode, Representation};
 use crate::{FieldKind, FieldStep, FieldValue};
@@ -61,8 +61,8 @@ impl<T: Encode> Encode for Vec<T> {
 
     fn size_hint(&self) -> usize {
         let frame = if T::PRIMITIVE { 4 } else { 8 };
-        // One element stands for all: the hint must stay cheap.
-        frame + self.first().map_or(0, T::size_hint).saturating_mul(self.len())
+        let are_alike = T::ELEMENT_PRIMITIVE || T::PLAIN;
+        elements_hint(self.iter().map(T::size_hint), self.len(), are_alike).saturating_add(frame)
     }
 }
 
@@ -252,7 +252,8 @@ impl<T: Encode, const N: usize> Encode for [T; N] {
 
     fn size_hint(&self) -> usize {
         let frame = if T::ELEMENT_PRIMITIVE { 0 } else { 4 };
-        frame + self.first().map_or(0, T::size_hint).saturating_mul(N)
+        let are_alike = T::ELEMENT_PRIMITIVE || T::PLAIN;
+        elements_hint(self.iter().map(T::size_hint), N, are_alike).saturating_add(frame)
     }
 }
 

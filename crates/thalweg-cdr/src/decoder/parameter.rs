@@ -2,7 +2,7 @@
 
 use crate::encoder::{
     EMHEADER_MUST_UNDERSTAND, EXTENDED_LENGTH, EXTENDED_MUST_UNDERSTAND, FLAG_MUST_UNDERSTAND, PID_EXTENDED,
-    PID_LIST_END,
+    PID_LIST_END, PID_SENTINEL,
 };
 use crate::{DecodeError, Decoder};
 
@@ -12,6 +12,8 @@ pub(super) struct Parameter {
     id: u32,
     must_understand: bool,
     length: usize,
+    /// Whether it is an extended header of XCDR1.
+    is_extended: bool,
 }
 
 impl Decoder<'_> {
@@ -43,7 +45,7 @@ impl Decoder<'_> {
             }
         };
         let must_understand = header & EMHEADER_MUST_UNDERSTAND != 0;
-        Ok(Some(Parameter { id: header & MEMBER_ID_MASK, must_understand, length }))
+        Ok(Some(Parameter { id: header & MEMBER_ID_MASK, must_understand, length, is_extended: false }))
     }
 
     /// The next parameter; `None` at the end of the list.
@@ -52,8 +54,8 @@ impl Decoder<'_> {
             let parameter = self.parameter_header_xcdr1()?;
             match parameter.id {
                 PARAMETER_LIST_END => return Ok(None),
-                // The end of lists in RTPS. A member 1 of size 0 cannot occur.
-                PARAMETER_SENTINEL if parameter.length == 0 => return Ok(None),
+                // The end of lists in RTPS. A member 1 of size 0 has an extended header.
+                PARAMETER_SENTINEL if parameter.length == 0 && !parameter.is_extended => return Ok(None),
                 PARAMETER_IGNORE => self.confined(parameter.length, |_| Ok(()))?,
                 _ => return Ok(Some(parameter)),
             }
@@ -71,7 +73,7 @@ impl Decoder<'_> {
                 id @ FIRST_RESERVED_PID.. => u32::from(id) | OUTSIDE_MEMBER_IDS,
                 id => u32::from(id),
             };
-            return Ok(Parameter { id, must_understand, length: usize::from(length) });
+            return Ok(Parameter { id, must_understand, length: usize::from(length), is_extended: false });
         }
         if length != EXTENDED_LENGTH {
             return Err(DecodeError::new(at + 2, "8, the length of an extended parameter header"));
@@ -79,7 +81,7 @@ impl Decoder<'_> {
         let id = u32::from_ne_bytes(self.number("a member id")?);
         let length = u32::from_ne_bytes(self.number("a parameter's length")?) as usize;
         let must_understand = id & EXTENDED_MUST_UNDERSTAND != 0;
-        Ok(Parameter { id: id & (MEMBER_ID_MASK | OUTSIDE_MEMBER_IDS), must_understand, length })
+        Ok(Parameter { id: id & (MEMBER_ID_MASK | OUTSIDE_MEMBER_IDS), must_understand, length, is_extended: true })
     }
 
     pub(super) fn optional_xcdr1<T>(
@@ -111,4 +113,4 @@ const OUTSIDE_MEMBER_IDS: u32 = 0x8000_0000;
 const FIRST_RESERVED_PID: u16 = 0x3f00;
 const PARAMETER_LIST_END: u32 = PID_LIST_END as u32 | OUTSIDE_MEMBER_IDS;
 const PARAMETER_IGNORE: u32 = 0x3f03 | OUTSIDE_MEMBER_IDS;
-const PARAMETER_SENTINEL: u32 = 0x0001;
+const PARAMETER_SENTINEL: u32 = PID_SENTINEL as u32;

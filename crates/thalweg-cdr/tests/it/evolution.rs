@@ -6,7 +6,7 @@ use thalweg_cdr::{EncodeError, Representation, Topic, decode, encode, encode_key
 use thalweg_derive::Topic;
 
 use crate::types::{Color, LongTextKey, Point, ShapeType, TextKey};
-use crate::zoo::{Generic, Name};
+use crate::zoo::{Generic, Name, Nothing};
 
 #[derive(Debug, Clone, PartialEq, Topic)]
 #[topic(crate = "thalweg_cdr", name = "Growing", extensibility = "appendable")]
@@ -67,6 +67,21 @@ struct Dense {
     c: u16,
     #[topic(must_understand)]
     d: Option<u8>,
+}
+
+/// Member 1 takes no bytes.
+#[derive(Debug, Clone, PartialEq, Topic)]
+#[topic(crate = "thalweg_cdr", extensibility = "mutable")]
+struct Hollow {
+    a: u32,
+    b: Nothing,
+    c: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, Topic)]
+#[topic(crate = "thalweg_cdr")]
+struct Lists {
+    lists: Vec<Vec<Vec<u8>>>,
 }
 
 const BOTH: [Representation; 2] = [Representation::Xcdr1, Representation::Xcdr2];
@@ -144,6 +159,16 @@ fn parameters_that_belong_to_nobody_are_skipped() {
     payload.extend([0x01, 0x7f, 8, 0, 1, 0, 0, 0x40, 6, 0, 0, 0, 2, 0, 0, 0, b'a', 0, 0, 0]); // member 1, extended
     payload.extend([0x01, 0x00, 0, 0]); // the sentinel of RTPS
     assert_eq!(decode(&payload), Ok(Sparse { c: 5, a: "a".into() }));
+}
+
+#[test]
+fn an_empty_member_1_does_not_end_the_list() {
+    let hollow = Hollow { a: 7, b: Nothing {}, c: 8 };
+    for representation in BOTH {
+        assert_eq!(decode(&encoded(&hollow, representation)), Ok(hollow.clone()), "{representation:?}");
+    }
+    let payload = encoded(&hollow, Representation::Xcdr1);
+    assert_eq!(payload[12..24], [0x01, 0x7f, 8, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
 }
 
 #[test]
@@ -247,4 +272,22 @@ fn the_hint_covers_what_is_written() {
         let (hint, length) = (encoded_size_hint(&shape), encoded(&shape, representation).len());
         assert!(hint >= length && hint <= length + 64, "{hint} for {length}");
     }
+}
+
+#[test]
+fn the_hint_of_lists_of_lists_does_not_multiply_what_the_first_elements_take() {
+    let mut inner = vec![Vec::new(); 10_000];
+    inner[0] = vec![7; 10_000];
+    let mut lists = vec![Vec::new(); 10_000];
+    lists[0] = inner;
+    let hint = encoded_size_hint(&Lists { lists });
+    assert!(hint < 17 << 20, "{hint} for some hundred kilobytes");
+}
+
+#[test]
+fn the_first_elements_stand_for_a_long_list_and_not_one_alone() {
+    let lists = vec![(0..100).map(|number| vec![7; 1000 * (number % 2)]).collect()];
+    let lists = Lists { lists };
+    let (hint, length) = (encoded_size_hint(&lists), encoded(&lists, Representation::Xcdr2).len());
+    assert!(hint.abs_diff(length) < 400, "{hint} for {length}");
 }

@@ -95,17 +95,32 @@ fn value(field: &SettingsValue<'_>) -> Result<Value, SettingsError> {
     value.map_err(|_| field.error("a text, a whole number, true, false or a list of texts is needed"))
 }
 
+/// Units of durations, in nanoseconds; "s" ends others as well, and is tried last.
+const UNITS: [(&str, u64); 6] = [
+    ("ns", 1),
+    ("us", 1_000),
+    ("ms", 1_000_000),
+    ("min", 60_000_000_000),
+    ("h", 3_600_000_000_000),
+    ("s", 1_000_000_000),
+];
+
+const INFINITE_TEXT: &str = "infinite";
+
+/// A duration as [`duration`] reads it, in the largest unit that it is a whole number of.
+pub(super) fn duration_text(duration: Duration) -> String {
+    if duration == INFINITE {
+        return INFINITE_TEXT.to_owned();
+    }
+    let nanos = duration.as_nanos();
+    let whole = UNITS.iter().filter(|(_, unit_nanos)| nanos.is_multiple_of(u128::from(*unit_nanos)));
+    let (unit, unit_nanos) = whole.max_by_key(|(_, unit_nanos)| *unit_nanos).copied().unwrap_or(UNITS[0]);
+    format!("{}{unit}", nanos / u128::from(unit_nanos))
+}
+
 /// A duration as `250us`, `100ms`, `2s`, `3min`, `1h` or `infinite`.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    const UNITS: [(&str, u64); 6] = [
-        ("ns", 1),
-        ("us", 1_000),
-        ("ms", 1_000_000),
-        ("min", 60_000_000_000),
-        ("h", 3_600_000_000_000),
-        ("s", 1_000_000_000),
-    ];
-    if text == "infinite" {
+    if text == INFINITE_TEXT {
         return Ok(INFINITE);
     }
     let wrong = || {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use thalweg_settings::{SettingsError, SettingsTable, SettingsValue};
 
-use super::document::{duration, origin, texts};
+use super::document::{duration, duration_text, origin, texts};
 use super::{EffectiveSetting, SettingOrigin, Sourced};
 
 /// What a configuration sets of participants.
@@ -140,7 +140,7 @@ impl ParticipantSettings {
     /// Every setting; those that nobody set with the default of a participant.
     pub(super) fn settings(&self) -> Vec<EffectiveSetting> {
         let ParticipantSettings { domain, name, domain_tag, groups, lease, peers, store, network, limits, .. } = self;
-        let lease_text = lease.set().map_or("\"20s\"".to_owned(), |lease| format!("\"{lease:?}\""));
+        let lease_text = lease.set().map_or("\"20s\"".to_owned(), |lease| format!("\"{}\"", duration_text(*lease)));
         let count = |of: &Sourced<usize>, default: usize| of.set().unwrap_or(&default).to_string();
         let usual = thalweg_rtps::discovery::DiscoveryLimits::default();
         let buffer = thalweg_transport::udp::UdpConfig::default().receive_buffer_bytes;

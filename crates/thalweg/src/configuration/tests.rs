@@ -175,6 +175,24 @@ fn durations_have_units() {
 }
 
 #[test]
+fn a_duration_is_told_as_it_may_be_given() {
+    for (text, expect) in [
+        ("1500ms", "1500ms"),
+        ("60s", "1min"),
+        ("90min", "90min"),
+        ("5000us", "5ms"),
+        ("3600s", "1h"),
+        ("7ns", "7ns"),
+        ("infinite", "infinite"),
+    ] {
+        let settings = parse(&format!("[participant]\nlease = \"{text}\"")).settings();
+        let told = settings.into_iter().find(|setting| setting.key == "participant.lease").expect("it is told").value;
+        assert_eq!(told, format!("\"{expect}\""));
+        assert_eq!(document::duration(expect), document::duration(text));
+    }
+}
+
+#[test]
 fn the_environment_comes_before_the_file_and_thalwegs_before_that_of_ros() {
     assert_eq!(with(&[], EXAMPLE).unwrap().domain(), 7);
     assert_eq!(with(&[("ROS_DOMAIN_ID", "8")], EXAMPLE).unwrap().domain(), 8);

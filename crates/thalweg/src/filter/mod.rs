@@ -184,7 +184,7 @@ impl Filter {
     }
 
     /// As [`accepts`](Self::accepts), in so many steps at most, from which it takes those that it makes: one for each comparison of a
-    /// character with a pattern. `None` when they are used up before it is known.
+    /// character with a pattern, and of two values, where long texts take more. `None` when they are used up before it is known.
     pub(crate) fn accepts_within<T: Encode>(&self, sample: &T, steps: &mut u64) -> Option<bool> {
         self.condition.holds(sample, steps)
     }
@@ -231,6 +231,7 @@ impl Condition {
             Condition::Not(condition) => condition.holds(sample, steps).map(|holds| !holds),
             Condition::Compare { left, relation, right, .. } => {
                 let values = compared(left, right, sample);
+                *steps = steps.checked_sub(values.map_or(1, |(left, right)| compare::steps(left, right)))?;
                 Some(values.is_some_and(|(left, right)| compare::holds(left, *relation, right)))
             }
             Condition::Like { text, pattern, .. } => match text.value(sample) {

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use loom::sync::{Condvar, Mutex};
 use loom::thread::{self, JoinHandle};
+use thalweg_rtps::status::Status;
 
 use super::check;
-use crate::runtime::{Agenda, Call, Delivery, ListenerSlot};
+use crate::runtime::{Agenda, Call, Delivery, ListenerSlot, StatusBoard};
 
 type Slot = ListenerSlot<dyn FnMut(u32) + Send, u32>;
 
@@ -164,6 +165,25 @@ fn a_new_listener_hears_no_news_of_one_that_was_removed() {
         scene.announce(2);
         let listener_thread = scene.listener_thread();
         assert_eq!(scene.finish(listener_thread), [("new", 2)]);
+    });
+}
+
+#[test]
+fn a_new_listener_hears_statuses_in_the_order_of_their_changes() {
+    check(|| {
+        let board = Arc::new(StatusBoard::<Status<u64>, dyn FnMut(u64) + Send, u64>::new());
+        assert_eq!(board.note(|status| status, |total| *total = 1, |growth| growth), None, "nobody listens");
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let (counting, hears) = (Arc::clone(&board), Arc::clone(&heard));
+        let io_thread = thread::spawn(move || {
+            _ = counting.note(|status| status, |total| *total = 3, |growth| growth);
+        });
+        board.listener().set(Delivery::Thread, Box::new(move |growth| hears.lock().unwrap().push(growth)));
+        _ = board.announce(board.statuses(), |status| status.tell_changed().into_iter().collect());
+        io_thread.join().unwrap();
+        while board.listener().run(Delivery::Thread, |listener, growth| listener(growth)).is_some() {}
+        let heard = heard.lock().unwrap().clone();
+        assert!(heard == [1, 2] || heard == [3], "{heard:?}");
     });
 }
 

@@ -52,7 +52,7 @@ impl<T> DataWriterBuilder<T> {
     /// Creates the writer and announces it to the domain.
     ///
     /// # Errors
-    /// As [`Publisher::create_writer`]; [`ErrorKind::Error`](crate::ErrorKind::Error) when the listener thread cannot be started.
+    /// As [`Publisher::create_writer_with`]; [`ErrorKind::Error`](crate::ErrorKind::Error) when the listener thread cannot be started.
     pub fn create(self) -> Result<DataWriter<T>, Error> {
         self.publisher.create(&self.topic, self.qos, self.options, self.listener)
     }

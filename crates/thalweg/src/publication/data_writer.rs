@@ -8,6 +8,7 @@ use std::time::Duration;
 use thalweg_cdr as cdr;
 use thalweg_rtps::history::{ChangeKind, PayloadKind};
 use thalweg_rtps::payload::Payload;
+use thalweg_rtps::qos::Durability;
 use thalweg_rtps::time::Timestamp;
 use thalweg_rtps::types::{Guid, KeyHash, Keyed, SequenceNumber};
 use thalweg_rtps::writer::{WriterCounters, WriterExplanation};
@@ -95,6 +96,10 @@ impl<T: TopicType> DataWriter<T> {
     /// Does not write a sample that the content filter of every reader refuses; returns the number of the last one that was written.
     #[inline(never)]
     fn pass_over_unwanted(&self, sample: &T, instance: KeyHash) -> Option<SequenceNumber> {
+        // What is kept for late readers is written, whoever refuses it now.
+        if self.cell.qos().durability != Durability::Volatile {
+            return None;
+        }
         let refusing = self.cell.filters().refusing(sample);
         if refusing.is_empty() {
             return None;
@@ -327,7 +332,7 @@ impl<T> DataWriter<T> {
         let state = self.runtime.state();
         // The timers of the writer are set, and an asynchronous one leaves the end to the I/O thread.
         let ended = transmit(state, &self.cell, false, |writer, now| {
-            let ended = writer.end_coherent_changes(now, state.timestamp(now));
+            let ended = writer.end_coherent_changes(now, self.cell.stamp(state, now));
             (ended, ended.then_some(now))
         });
         if !ended {
@@ -399,9 +404,12 @@ impl<T> Drop for DataWriter<T> {
     fn drop(&mut self) {
         self.flush();
         self.cell.status_listener().clear();
-        let entity = self.cell.guid().entity;
-        self.runtime.state().endpoints.remove(entity);
-        self.runtime.command(|now, participant| participant.delete_writer(now, entity));
+        let (state, entity) = (self.runtime.state(), self.cell.guid().entity);
+        state.endpoints.remove(entity);
+        self.runtime.command(|now, participant| {
+            participant.delete_writer(now, entity);
+            state.forget_unused_type(&self.cell.topic.name);
+        });
     }
 }
 

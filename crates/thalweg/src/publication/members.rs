@@ -89,7 +89,7 @@ impl Members {
         for cell in writers.iter().filter(|cell| !cell.is_closed()) {
             // The timers of the writer are set, and an asynchronous one leaves the end to the I/O thread.
             transmit(runtime, cell, false, |writer, now| {
-                (writer.end_group_set(now, runtime.timestamp(now)), Some(now))
+                (writer.end_group_set(now, cell.stamp(runtime, now)), Some(now))
             });
         }
         true

@@ -8,6 +8,7 @@ mod endings;
 mod loan;
 mod many;
 mod members;
+mod newest_stamp;
 mod policies;
 mod reader_filters;
 mod related;
@@ -19,6 +20,7 @@ use std::sync::Arc;
 
 use thalweg_rtps::participant::{StoredHistory, WriterConfig};
 use thalweg_rtps::qos::{Durability, Presentation, WriterQos};
+use thalweg_rtps::types::SequenceNumber;
 use thalweg_rtps::writer::WriterOptions;
 
 use crate::runtime::{Delivery, Runtime};
@@ -113,7 +115,7 @@ impl Publisher {
     /// As [`Publisher::create_writer`], with a memory budget of its own for the history.
     ///
     /// # Errors
-    /// As [`Publisher::create_writer`].
+    /// As [`Publisher::create_writer`]; [`ErrorKind::BadParameter`] when [`WriterOptions::first`] is less than 1.
     pub fn create_writer_with<T>(
         &self,
         topic: &Topic<T>,
@@ -130,10 +132,15 @@ impl Publisher {
         options: WriterOptions,
         mut listener: Option<(Delivery, Box<WriterStatusListener>)>,
     ) -> Result<DataWriter<T>, Error> {
+        let state = self.runtime.state();
         if let Some((delivery, _)) = &listener {
-            self.runtime.state().start_listening(*delivery)?;
+            state.start_listening(*delivery)?;
         }
         topic.description().check("create_writer")?;
+        if options.first < SequenceNumber::FIRST {
+            let cause = format!("failed: the number of the first sample is {}, and the least is 1", options.first.0);
+            return Err(Error::new(ErrorKind::BadParameter, "create_writer", cause).on_topic(topic.name()));
+        }
         let configuration = self.runtime.configuration();
         let qos = Arc::new(self.qos.complete(configuration, topic.name(), &qos));
         let description = Arc::clone(topic.description());
@@ -144,14 +151,13 @@ impl Publisher {
             qos: Arc::clone(&qos),
             options,
         };
-        let (endpoints, types) = (&self.runtime.state().endpoints, &self.runtime.state().types);
         let refused =
             |error| Error::qos("create_writer", topic.name(), error).noting(&configuration.note(topic.name()));
         let store = self.runtime.store().filter(|_| qos.durability == Durability::Persistent);
         let create = |stored: Option<StoredHistory>| {
             self.runtime.command(|now, participant| {
-                endpoints.check_type("create_writer", &description)?;
-                types.register(&description);
+                state.endpoints.check_type("create_writer", &description)?;
+                state.types.register(&description);
                 let writer = match stored {
                     Some(stored) => participant.create_lasting_writer(now, config.clone(), Some(stored)),
                     None => {
@@ -159,15 +165,15 @@ impl Publisher {
                         participant.create_writer_in(now, config.clone(), group)
                     }
                 };
+                let writer = writer.inspect_err(|_| state.forget_unused_type(&description.name)).map_err(refused)?;
                 let policies = (qos, Arc::clone(&self.qos));
-                let cell = WriterCell::new(writer.map_err(refused)?, description, policies, store.cloned());
-                let cell = Arc::new(cell);
+                let cell = Arc::new(WriterCell::new(writer, description, policies, store.cloned()));
                 // Dropped behind the lock where nothing is created: it may own endpoints, whose end locks the participant.
                 if let Some((delivery, listener)) = listener.take() {
                     cell.status_listener().set(delivery, listener);
                 }
                 // Before the participant is unlocked, so that its first events already find the writer.
-                endpoints.insert_writer(Arc::clone(&cell));
+                state.endpoints.insert_writer(Arc::clone(&cell));
                 Ok::<_, Error>(cell)
             })
         };
@@ -186,5 +192,55 @@ impl Publisher {
 impl fmt::Debug for Publisher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Publisher").field("qos", &self.qos).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use thalweg_rtps::participant::TypeDirectory;
+
+    use super::*;
+    use crate::{DomainParticipant, TopicType};
+
+    #[derive(Topic)]
+    #[topic(crate = "thalweg_cdr")]
+    struct Request {
+        number: u32,
+    }
+
+    #[test]
+    fn nothing_is_announced_of_the_types_of_topics_that_nobody_uses() {
+        let participant = DomainParticipant::builder(229).loopback_only().create().expect("a participant");
+        let create = |name: &str, qos| participant.create_writer(&participant.create_topic::<Request>(name), qos);
+        let used = create("used", WriterQos::default()).expect("a legal QoS");
+        let types = &used.runtime().state().types;
+        let is_known = |name: &str| types.information(name, Request::TYPE_NAME).is_some();
+        for number in 0..100 {
+            let name = format!("request {number}");
+            let writer = create(&name, WriterQos::default()).expect("a legal QoS");
+            writer.write(&Request { number }).expect("room");
+            assert!(is_known(&name));
+            drop(writer);
+            assert!(!is_known(&name), "{name}");
+        }
+        let without_store = WriterQos { durability: Durability::Persistent, ..WriterQos::default() };
+        create("refused", without_store).expect_err("there is no store");
+        assert_eq!(["used", "refused"].map(is_known), [true, false]);
+    }
+
+    #[test]
+    fn a_writer_whose_first_number_is_below_the_least_is_refused() {
+        let participant = DomainParticipant::builder(229).loopback_only().create().expect("a participant");
+        let topic = participant.create_topic::<Request>("first");
+        for (first, expected) in [(-5, None), (0, None), (1, Some(1)), (7, Some(7))] {
+            let options = WriterOptions { first: SequenceNumber(first), ..WriterOptions::default() };
+            match participant.writer_builder(&topic).options(options).create() {
+                Ok(writer) => {
+                    let number = writer.write(&Request { number: 0 }).expect("room").0;
+                    assert_eq!(Some(number), expected);
+                }
+                Err(error) => assert_eq!((error.kind(), expected), (ErrorKind::BadParameter, None), "{error}"),
+            }
+        }
     }
 }

@@ -12,8 +12,8 @@ use crate::filter::Filter;
 /// Readers whose filters are evaluated before a sample is written; samples are sent to others whether they want them or not. Chosen by
 /// Thalweg: a filter costs each write some time.
 const FILTERS_MAX: usize = 64;
-/// Most characters that are compared with the patterns of all filters before a sample is written: a few milliseconds, whatever others
-/// announce. Readers for which it is not known by then get the sample. Chosen by Thalweg.
+/// Most steps of the comparisons of all filters before a sample is written: a few milliseconds, whatever others announce. Readers for
+/// which it is not known by then get the sample. Chosen by Thalweg.
 const STEPS_MAX: u64 = 1 << 20;
 
 /// Filters that matched readers announce in DDS's own language.
@@ -94,19 +94,38 @@ mod tests {
         text: String,
     }
 
+    fn reader(key: u32) -> Guid {
+        Guid::new(GuidPrefix([2; 12]), EntityId::user_reader(key, Keyed::No))
+    }
+
+    fn announced(expression: &str, parameter: String) -> ContentFilter {
+        ContentFilter {
+            topic_name: "filtered".to_owned(),
+            related_topic_name: "notes".to_owned(),
+            class_name: ContentFilter::SQL.to_owned(),
+            expression: expression.to_owned(),
+            parameters: vec![parameter],
+        }
+    }
+
+    #[test]
+    fn comparisons_of_strangers_take_a_bounded_time_of_a_write() {
+        let filters = ReaderFilters::default();
+        let many = format!("{}text = %0", "text = text AND ".repeat(40));
+        for (key, expression) in [(1, "text = %0"), (2, many.as_str()), (3, "text = %0")] {
+            filters.set(reader(key), Some(&announced(expression, "'b'".to_owned())));
+        }
+        let long = Note { text: "a".repeat(1 << 20) };
+        assert_eq!(filters.refusing(&long), [1, 3].map(reader), "the second is not known in so many steps");
+        let short = Note { text: "a".repeat(1 << 10) };
+        assert_eq!(filters.refusing(&short), [1, 2, 3].map(reader), "texts of usual length are judged");
+    }
+
     #[test]
     fn patterns_of_strangers_take_a_bounded_time_of_a_write() {
         let filters = ReaderFilters::default();
-        let reader = |key| Guid::new(GuidPrefix([2; 12]), EntityId::user_reader(key, Keyed::No));
         for (key, pattern) in [(1, "b%".to_owned()), (2, format!("%{}b", "a".repeat(8_000))), (3, "c%".to_owned())] {
-            let announced = ContentFilter {
-                topic_name: "filtered".to_owned(),
-                related_topic_name: "notes".to_owned(),
-                class_name: ContentFilter::SQL.to_owned(),
-                expression: "text LIKE %0".to_owned(),
-                parameters: vec![pattern],
-            };
-            filters.set(reader(key), Some(&announced));
+            filters.set(reader(key), Some(&announced("text LIKE %0", pattern)));
         }
         let long = Note { text: "a".repeat(1 << 20) };
         assert_eq!(filters.refusing(&long), [reader(1)], "the second takes all steps, and nobody knows of the third");

@@ -115,7 +115,7 @@ pub(super) fn write_serialized(
     serialized: &[u8],
 ) -> Result<SequenceNumber, Error> {
     let written = transmit(state, cell, true, |writer, now| {
-        let stamp = timestamp.unwrap_or_else(|| state.timestamp(now));
+        let stamp = timestamp.unwrap_or_else(|| cell.stamp(state, now));
         let written = writer.write_small(now, instance, stamp, serialized);
         if let Some(Ok(written)) = &written {
             trace::stored(cell.guid(), written.sequence);
@@ -152,7 +152,7 @@ pub(super) fn attempt(
     outgoing: Outgoing,
 ) -> Result<Written, WriteRefused> {
     transmit(state, cell, follows, |writer, now| {
-        let written = add(state, writer, now, outgoing);
+        let written = add(writer, now, outgoing, || cell.stamp(state, now));
         if let Ok(written) = &written {
             trace::stored(cell.guid(), written.sequence);
         }
@@ -168,9 +168,15 @@ fn arm_of(written: &Result<Written, WriteRefused>) -> Option<Instant> {
     }
 }
 
-fn add(state: &RuntimeState, writer: &mut Writer, now: Instant, outgoing: Outgoing) -> Result<Written, WriteRefused> {
+/// Adds a change to the history; one without a timestamp gets that of `stamp`.
+fn add(
+    writer: &mut Writer,
+    now: Instant,
+    outgoing: Outgoing,
+    stamp: impl FnOnce() -> Timestamp,
+) -> Result<Written, WriteRefused> {
     let Outgoing { kind, instance, timestamp, payload, related } = outgoing;
-    let timestamp = Some(timestamp.unwrap_or_else(|| state.timestamp(now)));
+    let timestamp = Some(timestamp.unwrap_or_else(stamp));
     writer.write_related(now, NewChange { kind, instance, timestamp, payload }, related.as_ref())
 }
 
@@ -184,7 +190,7 @@ pub(super) fn write_all(
         // Each is earlier than the one before.
         let mut arm = None;
         for outgoing in changes.by_ref() {
-            match add(state, writer, now, outgoing.clone()) {
+            match add(writer, now, outgoing.clone(), || cell.stamp(state, now)) {
                 Ok(written) => {
                     trace::stored(cell.guid(), written.sequence);
                     arm = written.arm.or(arm);

@@ -2,24 +2,27 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use thalweg_cdr as cdr;
 use thalweg_rtps::qos::{Mismatch, Representation, TrafficClass, WriterQos};
 use thalweg_rtps::shared::Shared;
 use thalweg_rtps::status::Status;
+use thalweg_rtps::time::{Instant, Timestamp};
 use thalweg_rtps::types::{Guid, SequenceNumber};
 use thalweg_rtps::writer::{Writer, WriterCounters};
 
 use super::PublisherQos;
+use super::newest_stamp::NewestStamp;
 use super::reader_filters::ReaderFilters;
 use crate::Error;
 use crate::conditions::{Changing, StatusKinds};
 use crate::figures::WriterFigures;
-use crate::runtime::{ListenerSlot, StatusBoard, Waiters};
+use crate::runtime::{Delivery, ListenerSlot, RuntimeState, StatusBoard, Waiters};
 use crate::status::{DeadlineMissed, IncompatibleQos, LivelinessLost, Matched, ReadersGivenUp, WriterStatus};
 use crate::store::Store;
+use crate::sync::MutexGuard;
 use crate::topic::TopicDescription;
 
 /// Callback for status changes of a writer.
@@ -43,6 +46,7 @@ pub(crate) struct WriterCell {
     filters: ReaderFilters,
     /// Whether small samples were collected at the last write; only a hint for the choice of a buffer.
     collecting: AtomicBool,
+    newest_stamp: NewestStamp,
     /// What was counted for earlier writers of the history that this one goes on with.
     before: WriterCounters,
     /// Its counts at its end; there from the moment at which the application drops the writer.
@@ -61,6 +65,24 @@ struct Statuses {
     liveliness: Status<LivelinessLost>,
     /// The number of given-up readers that `wait_for_acknowledgments` has reported.
     waited_in_vain: Status<u64>,
+}
+
+impl Statuses {
+    /// Those of `kinds` that have changed since they were last read or told, which count as told now.
+    fn take_changed(&mut self, kinds: StatusKinds) -> Vec<WriterStatus> {
+        let changed = [
+            kinds.tell(StatusKinds::PUBLICATION_MATCHED, &mut self.matched).map(WriterStatus::PublicationMatched),
+            kinds
+                .tell(StatusKinds::OFFERED_INCOMPATIBLE_QOS, &mut self.incompatible)
+                .map(WriterStatus::OfferedIncompatibleQos),
+            kinds.tell(StatusKinds::READERS_GIVEN_UP, &mut self.given_up).map(WriterStatus::ReadersGivenUp),
+            kinds
+                .tell(StatusKinds::OFFERED_DEADLINE_MISSED, &mut self.deadline)
+                .map(WriterStatus::OfferedDeadlineMissed),
+            kinds.tell(StatusKinds::LIVELINESS_LOST, &mut self.liveliness).map(WriterStatus::LivelinessLost),
+        ];
+        changed.into_iter().flatten().collect()
+    }
 }
 
 impl WriterCell {
@@ -91,6 +113,7 @@ impl WriterCell {
             store,
             filters: ReaderFilters::default(),
             collecting: AtomicBool::new(false),
+            newest_stamp: NewestStamp::default(),
             before,
             last: OnceLock::new(),
             statuses: StatusBoard::new(),
@@ -214,6 +237,12 @@ impl WriterCell {
         }
     }
 
+    /// The source timestamp of what is written at `now`. The caller has the writer locked.
+    #[inline]
+    pub(super) fn stamp(&self, runtime: &RuntimeState, now: Instant) -> Timestamp {
+        self.newest_stamp.follow(runtime.timestamp(now))
+    }
+
     /// Wakes waiting threads: the writer has made room, or readers have acknowledged samples.
     pub(crate) fn notify_waiters(&self) {
         self.waiters.notify(&self.writer);
@@ -221,19 +250,13 @@ impl WriterCell {
 
     /// The statuses of `kinds` that have changed since they were last read or told; marks them as told.
     pub(crate) fn take_changed(&self, kinds: StatusKinds) -> Vec<WriterStatus> {
-        let mut statuses = self.statuses();
-        let changed = [
-            kinds.tell(StatusKinds::PUBLICATION_MATCHED, &mut statuses.matched).map(WriterStatus::PublicationMatched),
-            kinds
-                .tell(StatusKinds::OFFERED_INCOMPATIBLE_QOS, &mut statuses.incompatible)
-                .map(WriterStatus::OfferedIncompatibleQos),
-            kinds.tell(StatusKinds::READERS_GIVEN_UP, &mut statuses.given_up).map(WriterStatus::ReadersGivenUp),
-            kinds
-                .tell(StatusKinds::OFFERED_DEADLINE_MISSED, &mut statuses.deadline)
-                .map(WriterStatus::OfferedDeadlineMissed),
-            kinds.tell(StatusKinds::LIVELINESS_LOST, &mut statuses.liveliness).map(WriterStatus::LivelinessLost),
-        ];
-        changed.into_iter().flatten().collect()
+        self.statuses().take_changed(kinds)
+    }
+
+    /// Adds the statuses that have changed since they were last read or told to the news of the listener; returns the thread to ask for
+    /// it.
+    pub(crate) fn announce_changed(&self) -> Option<Delivery> {
+        self.statuses.announce(self.statuses(), |statuses| statuses.take_changed(StatusKinds::ANY))
     }
 
     /// Brings the statuses that the writer counts itself up to date.
@@ -250,28 +273,28 @@ impl WriterCell {
     }
 
     /// A reader is matched. News of the time before a history was taken over may come twice, and counts once.
-    pub(crate) fn note_matched(&self, reader: Guid) -> Option<WriterStatus> {
+    pub(crate) fn note_matched(&self, reader: Guid) -> Option<Delivery> {
         let is_new = self.statuses.statuses().readers.insert(reader);
         if is_new { self.update_matched(|matched| matched.add(reader)) } else { None }
     }
 
     /// A reader is matched no longer. One of an earlier writer of the history, which this one never had, does not count.
-    pub(crate) fn note_unmatched(&self, reader: Guid) -> Option<WriterStatus> {
+    pub(crate) fn note_unmatched(&self, reader: Guid) -> Option<Delivery> {
         self.filters.set(reader, None);
         let was_present = self.statuses.statuses().readers.remove(&reader);
         if was_present { self.update_matched(|matched| matched.remove(reader)) } else { None }
     }
 
-    fn update_matched(&self, update: impl FnOnce(&mut Matched)) -> Option<WriterStatus> {
+    fn update_matched(&self, update: impl FnOnce(&mut Matched)) -> Option<Delivery> {
         self.statuses.note(|statuses| &mut statuses.matched, update, WriterStatus::PublicationMatched)
     }
 
-    pub(crate) fn note_incompatible(&self, reader: Guid, mismatches: Vec<Mismatch>) -> Option<WriterStatus> {
+    pub(crate) fn note_incompatible(&self, reader: Guid, mismatches: Vec<Mismatch>) -> Option<Delivery> {
         let add = |incompatible: &mut IncompatibleQos| incompatible.add(reader, mismatches);
         self.statuses.note(|statuses| &mut statuses.incompatible, add, WriterStatus::OfferedIncompatibleQos)
     }
 
-    pub(crate) fn note_given_up(&self, reader: Guid) -> Option<WriterStatus> {
+    pub(crate) fn note_given_up(&self, reader: Guid) -> Option<Delivery> {
         let current = self.writer.lock().readers_given_up();
         let add = |given_up: &mut ReadersGivenUp| {
             given_up.add(reader);
@@ -280,12 +303,12 @@ impl WriterCell {
         self.statuses.note(|statuses| &mut statuses.given_up, add, WriterStatus::ReadersGivenUp)
     }
 
-    pub(crate) fn note_deadline_missed(&self) -> Option<WriterStatus> {
+    pub(crate) fn note_deadline_missed(&self) -> Option<Delivery> {
         let missed = self.writer.lock().deadline_missed();
         self.statuses.note(|all| &mut all.deadline, |status| status.update(missed), WriterStatus::OfferedDeadlineMissed)
     }
 
-    pub(crate) fn note_liveliness_lost(&self) -> Option<WriterStatus> {
+    pub(crate) fn note_liveliness_lost(&self) -> Option<Delivery> {
         let lost = self.writer.lock().liveliness_lost();
         self.statuses.note(|all| &mut all.liveliness, |status| status.update(lost), WriterStatus::LivelinessLost)
     }

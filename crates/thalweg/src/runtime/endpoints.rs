@@ -1,6 +1,6 @@
 //! The shared parts of the application's handles, found by entity id for the delivery of events.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use thalweg_rtps::types::{EntityId, Guid};
@@ -73,6 +73,11 @@ impl EndpointTable {
         Err(error.advise("give the topics different names, or use one type, or two participants"))
     }
 
+    /// Whether an endpoint of this topic name has a description of its type. The caller holds the participant's lock.
+    pub(super) fn is_described(&self, topic_name: &str) -> bool {
+        self.topics().is_described(topic_name)
+    }
+
     fn topics(&self) -> MutexGuard<'_, TopicUses> {
         self.topics.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -96,32 +101,32 @@ impl EndpointTable {
     }
 }
 
-/// The endpoints of each topic name, which all have one type.
+/// The endpoints of each topic name, which all have one type, with what each knows of it.
 #[derive(Default)]
-struct TopicUses(HashMap<String, TopicUse>);
-
-struct TopicUse {
-    topic: Arc<TopicDescription>,
-    endpoints: BTreeSet<Guid>,
-}
+struct TopicUses(HashMap<String, BTreeMap<Guid, Arc<TopicDescription>>>);
 
 impl TopicUses {
     fn add(&mut self, guid: Guid, topic: &Arc<TopicDescription>) {
-        let new = || TopicUse { topic: Arc::clone(topic), endpoints: BTreeSet::new() };
-        self.0.entry(topic.name.clone()).or_insert_with(new).endpoints.insert(guid);
+        self.0.entry(topic.name.clone()).or_default().insert(guid, Arc::clone(topic));
     }
 
     fn remove(&mut self, guid: Guid, topic: &TopicDescription) {
-        let Some(found) = self.0.get_mut(&topic.name) else { return };
-        found.endpoints.remove(&guid);
-        if found.endpoints.is_empty() {
+        let Some(endpoints) = self.0.get_mut(&topic.name) else { return };
+        endpoints.remove(&guid);
+        if endpoints.is_empty() {
             self.0.remove(&topic.name);
         }
     }
 
+    /// Whether an endpoint has a description of the type that it uses the name with.
+    fn is_described(&self, name: &str) -> bool {
+        self.0.get(name).is_some_and(|endpoints| endpoints.values().any(|topic| topic.described.is_some()))
+    }
+
     /// An endpoint that uses the topic's name with another type, and that type.
     fn disagreement(&self, topic: &TopicDescription) -> Option<(Guid, Arc<TopicDescription>)> {
-        let found = self.0.get(&topic.name).filter(|found| !found.topic.has_type_of(topic))?;
-        Some((*found.endpoints.first()?, Arc::clone(&found.topic)))
+        let mut endpoints = self.0.get(&topic.name)?.iter();
+        let (guid, used) = endpoints.find(|(_, used)| !used.has_type_of(topic))?;
+        Some((*guid, Arc::clone(used)))
     }
 }

@@ -185,6 +185,14 @@ impl RuntimeState {
         work(clock::now(), &mut participant)
     }
 
+    /// An endpoint of this topic is gone, or was not created: where none describes its type any more, none is announced as its type. The
+    /// caller has the participant locked, so that no endpoint of the topic is just being created.
+    pub(crate) fn forget_unused_type(&self, topic_name: &str) {
+        if !self.endpoints.is_described(topic_name) {
+            self.types.forget(topic_name);
+        }
+    }
+
     /// Makes sure that the thread runs that is to call a listener.
     pub(crate) fn start_listening(self: &Arc<Self>, delivery: Delivery) -> Result<(), Error> {
         if delivery == Delivery::Thread {

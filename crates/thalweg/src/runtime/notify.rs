@@ -12,7 +12,7 @@ use super::listeners::{Delivery, Notification};
 use super::{RuntimeState, warn};
 use crate::conditions::StatusKinds;
 use crate::publication::WriterCell;
-use crate::status::{ParticipantStatus, ReaderStatus, WriterStatus};
+use crate::status::ParticipantStatus;
 use crate::subscription::ReaderCell;
 use crate::trace;
 
@@ -149,23 +149,26 @@ impl RuntimeState {
         self.ask(cell.data_listener().add(()), || Notification::Data(Arc::clone(cell)));
     }
 
-    /// `note` brings the status up to date and returns what a listener is to be told; `None`: nobody listens.
-    fn deliver_writer_status(&self, writer: EntityId, note: impl FnOnce(&WriterCell) -> Option<WriterStatus>) {
+    /// `note` brings the status up to date, adds what has changed to the news of the listener, if there is one, and returns the thread
+    /// to ask for it.
+    fn deliver_writer_status(&self, writer: EntityId, note: impl FnOnce(&WriterCell) -> Option<Delivery>) {
         let Some(cell) = self.endpoints.writer(writer) else { return };
-        let status = note(&cell);
+        let thread = note(&cell);
         cell.notify_waiters();
-        let Some(status) = status else { return self.tell_participant_of_writer(&cell) };
-        let next = cell.status_listener().tell(Delivery::Inline, status, |listener, status| listener(status));
-        self.agenda.go_on(next, Notification::WriterStatus(cell));
+        match thread {
+            Some(_) => self.agenda.go_on(thread, Notification::WriterStatus(cell)),
+            None => self.tell_participant_of_writer(&cell),
+        }
     }
 
-    fn deliver_reader_status(&self, reader: EntityId, note: impl FnOnce(&ReaderCell) -> Option<ReaderStatus>) {
+    fn deliver_reader_status(&self, reader: EntityId, note: impl FnOnce(&ReaderCell) -> Option<Delivery>) {
         let Some(cell) = self.endpoints.reader(reader) else { return };
-        let status = note(&cell);
+        let thread = note(&cell);
         cell.notify_waiters();
-        let Some(status) = status else { return self.tell_participant_of_reader(&cell) };
-        let next = cell.status_listener().tell(Delivery::Inline, status, |listener, status| listener(status));
-        self.agenda.go_on(next, Notification::ReaderStatus(cell));
+        match thread {
+            Some(_) => self.agenda.go_on(thread, Notification::ReaderStatus(cell)),
+            None => self.tell_participant_of_reader(&cell),
+        }
     }
 
     /// What has changed goes to the participant's listener where the endpoint has none and the listener asks for it (DDS 1.4
@@ -210,16 +213,12 @@ impl RuntimeState {
 
     /// Tells a writer's new listener what has changed before there was one.
     pub(crate) fn announce_writer_changes(&self, cell: &Arc<WriterCell>) {
-        for status in cell.take_changed(StatusKinds::ANY) {
-            self.ask(cell.status_listener().add(status), || Notification::WriterStatus(Arc::clone(cell)));
-        }
+        self.ask(cell.announce_changed(), || Notification::WriterStatus(Arc::clone(cell)));
     }
 
     /// As [`RuntimeState::announce_writer_changes`] for a reader.
     pub(crate) fn announce_reader_changes(&self, cell: &Arc<ReaderCell>) {
-        for status in cell.take_changed(StatusKinds::ANY) {
-            self.ask(cell.status_listener().add(status), || Notification::ReaderStatus(Arc::clone(cell)));
-        }
+        self.ask(cell.announce_changed(), || Notification::ReaderStatus(Arc::clone(cell)));
     }
 
     /// Asks `thread`, if any, on behalf of another one.

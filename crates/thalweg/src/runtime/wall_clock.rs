@@ -21,15 +21,35 @@ impl WallClock {
     pub(super) fn at(&self, now: Instant) -> Timestamp {
         let measured_at = Instant::from_nanos(self.measured_at.load(Ordering::Relaxed));
         if measured_at == Instant::ZERO || now.since(measured_at) > VALID {
-            let wall = clock::wall_clock().to_unix().as_nanos();
-            let offset = i64::try_from(wall).unwrap_or(i64::MAX).wrapping_sub_unsigned(clock::now().as_nanos());
-            self.offset_nanos.store(offset, Ordering::Relaxed);
+            self.offset_nanos.store(offset_nanos(), Ordering::Relaxed);
             self.measured_at.store(now.as_nanos(), Ordering::Relaxed);
         }
         let nanos = now.as_nanos().saturating_add_signed(self.offset_nanos.load(Ordering::Relaxed));
         Timestamp::from_unix(Duration::from_nanos(nanos))
     }
 }
+
+/// What the wall clock shows more than the monotonic one.
+fn offset_nanos() -> i64 {
+    let measure = || {
+        let (before, wall) = (clock::now(), clock::wall_clock());
+        let after = clock::now();
+        let wall = i64::try_from(wall.to_unix().as_nanos()).unwrap_or(i64::MAX);
+        (after.since(before), wall.wrapping_sub_unsigned(after.as_nanos()))
+    };
+    // Whoever is interrupted in between measures again.
+    let (mut took, mut offset) = measure();
+    for _ in 0..3 {
+        if took < INTERRUPTED {
+            break;
+        }
+        (took, offset) = measure();
+    }
+    offset
+}
+
+/// Two readings of a clock that lie so far apart were interrupted.
+const INTERRUPTED: Duration = Duration::from_micros(100);
 
 #[cfg(test)]
 mod tests {

@@ -68,6 +68,8 @@ pub(super) struct HistoryChange {
     pub(super) description: Option<Description>,
     pub(super) records: Records,
     pub(super) reserved: Option<SequenceNumber>,
+    /// The records are all changes of the history: those in the file go first.
+    pub(super) is_whole: bool,
 }
 
 /// Why a store cannot be read or written.
@@ -211,7 +213,14 @@ impl StoreFile {
             let (mut histories, mut reserved) = (transaction.open_table(HISTORIES)?, transaction.open_table(RESERVED)?);
             let (mut pages, mut gone) = (transaction.open_table(PAGES)?, transaction.open_table(GONE)?);
             let mut bytes = Vec::new();
-            for HistoryChange { number: HistoryNumber(number), description, records, reserved: mark } in changes {
+            for change in changes {
+                let HistoryChange { number: HistoryNumber(number), description, records, reserved: mark, is_whole } =
+                    change;
+                if *is_whole {
+                    pages.retain_in(keys_of(*number), |_, _| false)?;
+                    gone.retain_in(keys_of(*number), |_, _| false)?;
+                    outcome.extend(self.pages.range(keys_of(*number)).map(|(key, _)| (*key, None)));
+                }
                 if let Some(description) = description {
                     bytes.clear();
                     record::write_description(description, &mut bytes);

@@ -10,6 +10,7 @@ mod page;
 #[cfg(test)]
 mod power_loss;
 mod record;
+mod removal;
 mod renewal;
 #[cfg(test)]
 mod tests;
@@ -73,6 +74,8 @@ struct History {
     description: Description,
     /// The stored description differs from this one.
     is_changed: bool,
+    /// Its removal failed, and nobody knows what the file has of it: the next commit is to hold all of it.
+    is_doubtful: bool,
     /// `None` until its writer was created.
     writer: Option<Shared<Writer>>,
     /// 0 while nobody knows whether the file has the history at all.
@@ -126,7 +129,7 @@ impl Store {
                 let stored = StoredHistory { identity, changes: found.changes, last, reserved };
                 restorable.push((number, description.config(), stored));
             }
-            histories.push(History { number, description, is_changed: false, writer: None, reserved });
+            histories.push(History::new(number, description, reserved));
         }
         file.commit(&reservations).map_err(failed)?;
         let next_number = histories.iter().map(|history| history.number.0 + 1).max().unwrap_or_default();
@@ -188,15 +191,15 @@ impl Store {
                 let identity = HistoryIdentity(entropy::bytes().map_err(no_entropy)?);
                 let number = HistoryNumber(self.next_number.fetch_add(1, Ordering::Relaxed));
                 let description = Description::new(identity, self.domain_id, config);
-                let reserved = SequenceNumber::ZERO;
-                histories.push(History { number, description, is_changed: false, writer: None, reserved });
+                histories.push(History::new(number, description, SequenceNumber::ZERO));
                 histories.len() - 1
             }
         };
         let history = &mut histories[place];
         if history.reserved == SequenceNumber::ZERO {
             // One that fails may have reached the disk: the next attempt is to be about the same history.
-            let reserved = SequenceNumber(RESERVED_AHEAD);
+            let last = history.writer.as_ref().map_or(SequenceNumber::ZERO, |writer| writer.lock().last());
+            let reserved = last + RESERVED_AHEAD;
             let description = Some(history.description.clone());
             let change = HistoryChange { description, ..reservation(history.number, reserved) };
             self.with_file(|file| file.commit(&[change]))
@@ -233,30 +236,6 @@ impl Store {
                 }
             }
         }
-    }
-
-    /// Lets `check` look for the history of a writer, removes what it has from the file, and lets `delete` delete it. No writer is
-    /// created meanwhile.
-    pub(crate) fn remove_history<H>(
-        &self,
-        check: impl FnOnce() -> Result<EntityId, Error>,
-        delete: impl FnOnce() -> Result<H, Error>,
-    ) -> Result<H, Error> {
-        let _one_at_a_time = lock(&self.creating);
-        let entity = check()?;
-        {
-            let mut histories = lock(&self.histories);
-            if let Some(place) = histories.iter().position(|history| history.is_of(entity)) {
-                let removed = self.with_file(|file| file.remove(histories[place].number));
-                if let Err(error) = removed {
-                    // It may be gone from the file, where what is written next needs it.
-                    (histories[place].is_changed, histories[place].reserved) = (true, SequenceNumber::ZERO);
-                    return Err(self.error("delete_history", &error.to_string()));
-                }
-                histories.remove(place);
-            }
-        }
-        delete()
     }
 
     fn with_file<R>(&self, use_file: impl FnOnce(&mut StoreFile) -> Result<R, StoreError>) -> Result<R, StoreError> {
@@ -301,12 +280,13 @@ impl Store {
                 let mut writer = writer.lock();
                 (writer.take_records(), writer.last())
             };
-            let is_short = history.reserved - last < RESERVED_AHEAD / 2;
+            let is_whole = std::mem::take(&mut history.is_doubtful);
+            let is_short = is_whole || history.reserved - last < RESERVED_AHEAD / 2;
             let reserved = is_short.then_some(last + RESERVED_AHEAD);
             let description = std::mem::take(&mut history.is_changed).then(|| history.description.clone());
             if records.is_some() || reserved.is_some() || description.is_some() {
                 let records = records.unwrap_or_else(|| Records { up_to: SequenceNumber::ZERO, ..Records::default() });
-                changes.push(HistoryChange { number: history.number, description, records, reserved });
+                changes.push(HistoryChange { number: history.number, description, records, reserved, is_whole });
             }
         }
         changes
@@ -321,7 +301,8 @@ impl Store {
         }
         let mut moved = Vec::new();
         for history in lock(&self.histories).iter_mut() {
-            let change = changes.iter().find(|change| change.number == history.number);
+            // One whose removal has failed since is stored anew.
+            let change = changes.iter().find(|change| change.number == history.number && !history.is_doubtful);
             history.reserved = change.and_then(|change| change.reserved).unwrap_or(history.reserved);
             if let Some(writer) = history.writer.as_ref().filter(|_| has_failed || change.is_some()) {
                 let mut writer = writer.lock();
@@ -381,13 +362,14 @@ impl Store {
         loop {
             let committed = {
                 let histories = lock(&self.histories);
-                // What was removed since it was gathered is not to come back, nor policies that have changed.
+                // What was removed since it was gathered is not to come back, nor policies that have changed. Where a removal has
+                // failed, all is gathered anew.
                 changes.retain_mut(|change| {
                     let history = histories.iter().find(|history| history.number == change.number);
                     if let (Some(history), Some(description)) = (history, &mut change.description) {
                         description.clone_from(&history.description);
                     }
-                    history.is_some()
+                    history.is_some_and(|history| !history.is_doubtful)
                 });
                 self.with_file(|file| file.commit(&changes))
             };
@@ -418,7 +400,7 @@ impl Store {
 }
 
 fn reservation(number: HistoryNumber, reserved: SequenceNumber) -> HistoryChange {
-    HistoryChange { number, description: None, records: Records::default(), reserved: Some(reserved) }
+    HistoryChange { number, description: None, records: Records::default(), reserved: Some(reserved), is_whole: false }
 }
 
 impl StoreThread {
@@ -459,6 +441,10 @@ impl Drop for StoreThread {
 }
 
 impl History {
+    fn new(number: HistoryNumber, description: Description, reserved: SequenceNumber) -> History {
+        History { number, description, is_changed: false, is_doubtful: false, writer: None, reserved }
+    }
+
     fn is_of(&self, writer: EntityId) -> bool {
         self.writer.as_ref().is_some_and(|state| state.lock().guid().entity == writer)
     }

@@ -53,7 +53,8 @@ impl Store {
         history.is_changed = true;
         if !stays {
             let (number, description) = (history.number, Some(history.description.clone()));
-            let change = HistoryChange { number, description, records: Records::default(), reserved: None };
+            let records = Records::default();
+            let change = HistoryChange { number, description, records, reserved: None, is_whole: false };
             if let Err(error) = self.with_file(|file| file.commit(&[change])) {
                 // They may have reached the disk: those of before are written again.
                 history.description.publication.qos = before;

@@ -54,7 +54,7 @@ fn first_group() -> HistoryChange {
     let added = (1..=400).map(|number| change(number, kinds[number as usize % 4])).collect();
     let records = Records { added, removed: Vec::new(), up_to: SequenceNumber(400) };
     let reserved = Some(SequenceNumber(1_000));
-    HistoryChange { number: HistoryNumber(4), description: Some(description("n")), records, reserved }
+    HistoryChange { number: HistoryNumber(4), description: Some(description("n")), records, reserved, is_whole: false }
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn a_store_gives_back_what_it_was_given() {
     let (mut file, _) = StoreFile::open(&place.0).unwrap();
     file.commit(&[first_group()]).unwrap();
     let records = Records { removed: vec![SequenceNumber(1), SequenceNumber(3)], ..Records::default() };
-    let gone = HistoryChange { number: HistoryNumber(4), description: None, records, reserved: None };
+    let gone = HistoryChange { number: HistoryNumber(4), description: None, records, reserved: None, is_whole: false };
     file.commit(&[gone]).unwrap();
     drop(file);
     let (_, found) = StoreFile::open(&place.0).unwrap();
@@ -152,8 +152,8 @@ pub(super) fn random_group(
         removed.reverse();
     }
     let records = Records { added, removed, up_to: SequenceNumber(*next) };
-    let reserved = Some(SequenceNumber(*next));
-    HistoryChange { number: HistoryNumber(number), description: Some(description("n")), records, reserved }
+    let (description, reserved) = (Some(description("n")), Some(SequenceNumber(*next)));
+    HistoryChange { number: HistoryNumber(number), description, records, reserved, is_whole: false }
 }
 
 /// What was found in a file.
@@ -281,8 +281,13 @@ fn a_store_of_another_layout_is_refused_and_stays_as_it_is() {
 
 /// A store with the history of [`first_group`], whose writer is restored.
 fn restored(place: &Place) -> (Arc<Store>, Participant) {
+    restored_from(place, first_group())
+}
+
+/// A store with one history, whose writer is restored.
+fn restored_from(place: &Place, group: HistoryChange) -> (Arc<Store>, Participant) {
     let (mut file, _) = StoreFile::open(&place.0).unwrap();
-    file.commit(&[first_group()]).unwrap();
+    file.commit(&[group]).unwrap();
     drop(file);
     let (store, found) = Store::open(&place.0, 9).unwrap();
     let config = ParticipantConfig::new(9, GuidPrefix([1; 12]), LocalAddresses::default());
@@ -406,15 +411,51 @@ fn a_history_that_fails_after_it_reached_the_disk_is_stored_once() {
     assert_eq!(found.iter().map(|found| found.description.identity).collect::<Vec<_>>(), [identity]);
 }
 
+/// Lets the removal of the only history fail: on the disk it has happened, or not.
+fn fail_to_remove(store: &Store, participant: &Participant, is_on_disk: bool) {
+    let entity = participant.histories()[0].writer.entity;
+    let kept = if is_on_disk { None } else { lock(&store.file).take() };
+    if let Some(file) = lock(&store.file).as_mut() {
+        file.fails_late = true;
+    }
+    store.remove_history(|| Ok(entity), || Ok(())).unwrap_err();
+    if kept.is_some() {
+        *lock(&store.file) = kept;
+    }
+}
+
 #[test]
 fn a_history_whose_removal_failed_late_is_written_on() {
-    let place = Place::new("written-on");
-    let (store, participant) = restored(&place);
-    let entity = participant.histories()[0].writer.entity;
-    lock(&store.file).as_mut().unwrap().fails_late = true;
-    store.remove_history(|| Ok(entity), || Ok(())).unwrap_err();
-    store.commit_until_stored(store.gather(), &(Box::new(|_| {}) as Notify));
+    for is_on_disk in [true, false] {
+        let place = Place::new(&format!("written-on-{is_on_disk}"));
+        let (store, participant) = restored(&place);
+        let notify: Notify = Box::new(|_| {});
+        // A commit of before is still tried when the removal fails.
+        lock(&store.histories)[0].is_changed = true;
+        let under_way = store.gather();
+        fail_to_remove(&store, &participant, is_on_disk);
+        let is_stored = || lock(&store.histories)[0].writer.as_ref().unwrap().lock().is_stored();
+        store.commit_until_stored(under_way, &notify);
+        assert!(!is_stored(), "nobody knows");
+        store.commit_until_stored(store.gather(), &notify);
+        assert!(is_stored());
+        drop(store);
+        let (_, found) = StoreFile::open(&place.0).unwrap();
+        assert!(found.len() == 1 && found[0].description.name == "n" && found[0].reserved > SequenceNumber(1_000));
+        let held = participant.histories()[0].samples;
+        assert!(held > 0 && found[0].changes.len() == held, "{} of {held} are stored", found[0].changes.len());
+    }
+}
+
+#[test]
+fn a_writer_of_a_history_whose_removal_failed_has_numbers_of_its_own() {
+    let place = Place::new("numbers-of-its-own");
+    let last = SequenceNumber(5_000_000);
+    let (store, participant) = restored_from(&place, HistoryChange { reserved: Some(last), ..first_group() });
+    fail_to_remove(&store, &participant, true);
+    let stored = store.prepare(&description("n").config()).unwrap();
+    assert_eq!(stored.reserved, last + RESERVED_AHEAD);
     drop(store);
     let (_, found) = StoreFile::open(&place.0).unwrap();
-    assert!(found.len() == 1 && found[0].description.name == "n" && found[0].reserved > SequenceNumber(1_000));
+    assert_eq!(found[0].reserved, last + RESERVED_AHEAD);
 }

@@ -347,9 +347,12 @@ impl<T> Drop for DataReader<T> {
         self.cell.data_listener().clear();
         self.cell.status_listener().clear();
         self.cell.close();
-        let entity = self.cell.guid().entity;
-        self.runtime.state().endpoints.remove(entity);
-        self.runtime.command(|now, participant| participant.delete_reader(now, entity));
+        let (state, entity) = (self.runtime.state(), self.cell.guid().entity);
+        state.endpoints.remove(entity);
+        self.runtime.command(|now, participant| {
+            participant.delete_reader(now, entity);
+            state.forget_unused_type(&self.cell.topic.name);
+        });
     }
 }
 

@@ -82,10 +82,14 @@ impl Subscriber {
     /// Ends what [`Subscriber::begin_access`] began: what has come meanwhile appears.
     ///
     /// # Errors
-    /// [`ErrorKind::PreconditionNotMet`] when nothing had begun.
+    /// [`ErrorKind::PreconditionNotMet`] when nothing had begun, with GROUP access.
     pub fn end_access(&self) -> Result<(), Error> {
-        let Some(entity) = self.entity.get() else { return Ok(()) };
-        if self.runtime.command(|now, participant| participant.end_access(now, *entity)) {
+        let has_ended = match self.entity.get() {
+            Some(entity) => self.runtime.command(|now, participant| participant.end_access(now, *entity)),
+            // Without GROUP access nothing ever begins.
+            None => !self.qos.presentation.spans_group(),
+        };
+        if has_ended {
             return Ok(());
         }
         let cause = "found no access that was begun";
@@ -138,7 +142,8 @@ impl Subscriber {
         filter: Option<AppliedFilter>,
         told_ends: ToldEnds,
     ) -> Result<DataReader<T>, Error> {
-        listeners.deliveries().try_for_each(|delivery| self.runtime.state().start_listening(delivery))?;
+        let state = self.runtime.state();
+        listeners.deliveries().try_for_each(|delivery| state.start_listening(delivery))?;
         topic.description().check("create_reader")?;
         let configuration = self.runtime.configuration();
         let qos = Arc::new(self.qos.complete(configuration, topic.name(), &qos));
@@ -151,17 +156,17 @@ impl Subscriber {
             keys: description.keys.source(),
             filter: filter.map(|filter| filter.of_topic(&description.name)),
         };
-        let (endpoints, types) = (&self.runtime.state().endpoints, &self.runtime.state().types);
         let refused =
             |error| Error::qos("create_reader", topic.name(), error).noting(&configuration.note(topic.name()));
         // Dropped behind the lock where nothing is created: they may own endpoints, whose end locks the participant.
         let mut listeners = Some(listeners);
         let cell = self.runtime.command(|now, participant| {
-            endpoints.check_type("create_reader", &description)?;
-            types.register(&description);
+            state.endpoints.check_type("create_reader", &description)?;
+            state.types.register(&description);
             let spans = config.qos.presentation.spans_group();
             let subscriber = spans.then(|| *self.entity.get_or_init(|| participant.create_subscriber()));
-            let reader = participant.create_reader_in(now, config, publications, subscriber).map_err(refused)?;
+            let reader = participant.create_reader_in(now, config, publications, subscriber);
+            let reader = reader.inspect_err(|_| state.forget_unused_type(&description.name)).map_err(refused)?;
             if told_ends == ToldEnds::Every {
                 reader.lock().tell_every_end();
             }
@@ -171,7 +176,7 @@ impl Subscriber {
                 listeners.set(&cell);
             }
             // Before the participant is unlocked, so that its first events already find the reader.
-            endpoints.insert_reader(Arc::clone(&cell));
+            state.endpoints.insert_reader(Arc::clone(&cell));
             Ok::<_, Error>(cell)
         })?;
         let reader = DataReader::new(Arc::clone(&self.runtime), cell);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use thalweg_rtps::history::{ReadFilter, TakenSample};
 use thalweg_rtps::qos::{Mismatch, ReaderQos};
@@ -14,10 +14,11 @@ use thalweg_rtps::types::Guid;
 use super::SubscriberQos;
 use crate::conditions::{Changing, StatusKinds};
 use crate::figures::ReaderFigures;
-use crate::runtime::{Deadline, ListenerSlot, StatusBoard, Waiters};
+use crate::runtime::{Deadline, Delivery, ListenerSlot, StatusBoard, Waiters};
 use crate::status::{
     DeadlineMissed, IncompatibleQos, LivelinessChanged, Matched, ReaderStatus, SampleLost, SampleRejected,
 };
+use crate::sync::MutexGuard;
 use crate::topic::TopicDescription;
 
 /// Callback for status changes of a reader.
@@ -52,6 +53,25 @@ struct Statuses {
     liveliness: Status<LivelinessChanged>,
     /// Matched writers that are not alive.
     not_alive: BTreeSet<Guid>,
+}
+
+impl Statuses {
+    /// Those of `kinds` that have changed since they were last read or told, which count as told now.
+    fn take_changed(&mut self, kinds: StatusKinds) -> Vec<ReaderStatus> {
+        let changed = [
+            kinds.tell(StatusKinds::SUBSCRIPTION_MATCHED, &mut self.matched).map(ReaderStatus::SubscriptionMatched),
+            kinds
+                .tell(StatusKinds::REQUESTED_INCOMPATIBLE_QOS, &mut self.incompatible)
+                .map(ReaderStatus::RequestedIncompatibleQos),
+            kinds.tell(StatusKinds::SAMPLE_LOST, &mut self.lost).map(ReaderStatus::SampleLost),
+            kinds.tell(StatusKinds::SAMPLE_REJECTED, &mut self.rejected).map(ReaderStatus::SampleRejected),
+            kinds
+                .tell(StatusKinds::REQUESTED_DEADLINE_MISSED, &mut self.deadline)
+                .map(ReaderStatus::RequestedDeadlineMissed),
+            kinds.tell(StatusKinds::LIVELINESS_CHANGED, &mut self.liveliness).map(ReaderStatus::LivelinessChanged),
+        ];
+        changed.into_iter().flatten().collect()
+    }
 }
 
 impl ReaderCell {
@@ -176,20 +196,13 @@ impl ReaderCell {
 
     /// The statuses of `kinds` that have changed since they were last read or told; marks them as told.
     pub(crate) fn take_changed(&self, kinds: StatusKinds) -> Vec<ReaderStatus> {
-        let mut statuses = self.statuses();
-        let changed = [
-            kinds.tell(StatusKinds::SUBSCRIPTION_MATCHED, &mut statuses.matched).map(ReaderStatus::SubscriptionMatched),
-            kinds
-                .tell(StatusKinds::REQUESTED_INCOMPATIBLE_QOS, &mut statuses.incompatible)
-                .map(ReaderStatus::RequestedIncompatibleQos),
-            kinds.tell(StatusKinds::SAMPLE_LOST, &mut statuses.lost).map(ReaderStatus::SampleLost),
-            kinds.tell(StatusKinds::SAMPLE_REJECTED, &mut statuses.rejected).map(ReaderStatus::SampleRejected),
-            kinds
-                .tell(StatusKinds::REQUESTED_DEADLINE_MISSED, &mut statuses.deadline)
-                .map(ReaderStatus::RequestedDeadlineMissed),
-            kinds.tell(StatusKinds::LIVELINESS_CHANGED, &mut statuses.liveliness).map(ReaderStatus::LivelinessChanged),
-        ];
-        changed.into_iter().flatten().collect()
+        self.statuses().take_changed(kinds)
+    }
+
+    /// Adds the statuses that have changed since they were last read or told to the news of the listener; returns the thread to ask for
+    /// it.
+    pub(crate) fn announce_changed(&self) -> Option<Delivery> {
+        self.statuses.announce(self.statuses(), |statuses| statuses.take_changed(StatusKinds::ANY))
     }
 
     /// Brings the statuses that the reader counts itself up to date.
@@ -205,35 +218,35 @@ impl ReaderCell {
         statuses
     }
 
-    pub(crate) fn note_matched(&self, writer: Guid) -> Option<ReaderStatus> {
+    pub(crate) fn note_matched(&self, writer: Guid) -> Option<Delivery> {
         self.update_matched(|matched| matched.add(writer))
     }
 
-    pub(crate) fn note_unmatched(&self, writer: Guid) -> Option<ReaderStatus> {
+    pub(crate) fn note_unmatched(&self, writer: Guid) -> Option<Delivery> {
         self.update_matched(|matched| matched.remove(writer))
     }
 
-    fn update_matched(&self, update: impl FnOnce(&mut Matched)) -> Option<ReaderStatus> {
+    fn update_matched(&self, update: impl FnOnce(&mut Matched)) -> Option<Delivery> {
         self.statuses.note(|statuses| &mut statuses.matched, update, ReaderStatus::SubscriptionMatched)
     }
 
-    pub(crate) fn note_incompatible(&self, writer: Guid, mismatches: Vec<Mismatch>) -> Option<ReaderStatus> {
+    pub(crate) fn note_incompatible(&self, writer: Guid, mismatches: Vec<Mismatch>) -> Option<Delivery> {
         let add = |incompatible: &mut IncompatibleQos| incompatible.add(writer, mismatches);
         self.statuses.note(|statuses| &mut statuses.incompatible, add, ReaderStatus::RequestedIncompatibleQos)
     }
 
-    pub(crate) fn note_lost(&self) -> Option<ReaderStatus> {
+    pub(crate) fn note_lost(&self) -> Option<Delivery> {
         let losses = self.reader.lock().losses();
         self.statuses.note(|statuses| &mut statuses.lost, |lost| lost.update(losses), ReaderStatus::SampleLost)
     }
 
-    pub(crate) fn note_rejected(&self) -> Option<ReaderStatus> {
+    pub(crate) fn note_rejected(&self) -> Option<Delivery> {
         let rejections = self.reader.lock().rejections();
         let update = |rejected: &mut SampleRejected| rejected.update(rejections);
         self.statuses.note(|statuses| &mut statuses.rejected, update, ReaderStatus::SampleRejected)
     }
 
-    pub(crate) fn note_deadline_missed(&self) -> Option<ReaderStatus> {
+    pub(crate) fn note_deadline_missed(&self) -> Option<Delivery> {
         let missed = self.reader.lock().deadline_missed();
         self.statuses.note(
             |all| &mut all.deadline,
@@ -243,21 +256,17 @@ impl ReaderCell {
     }
 
     /// A matched writer is alive: it was matched now, or is alive again; or it is matched no longer.
-    pub(crate) fn note_alive(&self, writer: Guid) -> Option<ReaderStatus> {
+    pub(crate) fn note_alive(&self, writer: Guid) -> Option<Delivery> {
         self.update_liveliness(writer, |not_alive| not_alive.remove(&writer))
     }
 
     /// A matched writer has lost its liveliness.
-    pub(crate) fn note_not_alive(&self, writer: Guid) -> Option<ReaderStatus> {
+    pub(crate) fn note_not_alive(&self, writer: Guid) -> Option<Delivery> {
         self.update_liveliness(writer, |not_alive| not_alive.insert(writer))
     }
 
     /// To be called when the matches are up to date.
-    fn update_liveliness(
-        &self,
-        writer: Guid,
-        update: impl FnOnce(&mut BTreeSet<Guid>) -> bool,
-    ) -> Option<ReaderStatus> {
+    fn update_liveliness(&self, writer: Guid, update: impl FnOnce(&mut BTreeSet<Guid>) -> bool) -> Option<Delivery> {
         let counts = {
             let mut statuses = self.statuses.statuses();
             update(&mut statuses.not_alive);

@@ -88,8 +88,8 @@ pub(crate) struct TypeStore {
 #[derive(Default)]
 struct State {
     library: TypeLibrary,
-    /// The values of TYPE_INFORMATION of our topics, by the names of topic and type.
-    announced: BTreeMap<(String, String), Arc<[u8]>>,
+    /// The values of TYPE_INFORMATION of the topics that endpoints of ours use, with the names of their types, by the names of the topics.
+    announced: BTreeMap<String, (String, Arc<[u8]>)>,
     verdicts: BTreeMap<VerdictKey, TypeVerdict>,
     questions: Questions,
     /// Start of the present second, and the bytes of the answers and for them in it.
@@ -165,7 +165,13 @@ impl TypeStore {
             tracing::warn!("the type of topic {:?} is not announced: {error}", topic.name);
             return;
         }
-        state.announced.insert((topic.name.clone(), topic.type_name.clone()), information.into());
+        state.announced.insert(topic.name.clone(), (topic.type_name.clone(), information.into()));
+    }
+
+    /// No endpoint describes the type of this topic any more: those to come announce their own, or none. Its objects stay, as others may
+    /// still ask for them.
+    pub(crate) fn forget(&self, topic_name: &str) {
+        self.state().announced.remove(topic_name);
     }
 
     /// The type that an endpoint of a participant announces, if all its objects are here; else they are asked for.
@@ -388,7 +394,9 @@ fn why_undescribed(writer: &PublicationData) -> &'static str {
 
 impl TypeDirectory for TypeStore {
     fn information(&self, topic_name: &str, type_name: &str) -> Option<Arc<[u8]>> {
-        self.state().announced.get(&(topic_name.to_owned(), type_name.to_owned())).cloned()
+        let state = self.state();
+        let (of_type, information) = state.announced.get(topic_name)?;
+        (of_type == type_name).then(|| Arc::clone(information))
     }
 
     fn judge(&self, writer: &PublicationData, reader: &SubscriptionData) -> TypeVerdict {

@@ -154,6 +154,8 @@ fn an_access_may_begin_before_there_are_readers() {
     let presentation = Presentation { access_scope: AccessScope::Group, coherent: false, ordered: true };
     let publisher = here.create_publisher(PublisherQos { presentation, ..PublisherQos::default() });
     let subscriber = there.create_subscriber(SubscriberQos { presentation, ..SubscriberQos::default() });
+    assert_eq!(subscriber.end_access().unwrap_err().kind(), ErrorKind::PreconditionNotMet, "nothing has begun");
+    there.create_subscriber(SubscriberQos::default()).end_access().expect("no effect without GROUP access");
     subscriber.begin_access();
     let name = unique("early");
     let reader = subscriber.create_reader(&there.create_topic::<Shape>(&name), reliable_reader()).unwrap();

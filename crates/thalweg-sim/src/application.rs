@@ -30,6 +30,8 @@ pub(crate) struct WriterApplication {
     /// The change that is to be written next, and that may have been refused already.
     pub(crate) pending: Option<Pending>,
     pub(crate) left_in_burst: u32,
+    /// It was told of room since a write was refused.
+    pub(crate) told_of_room: bool,
     /// The open set of its publisher.
     pub(crate) publishers_set: Option<u32>,
     /// The last number that the writer reported as acknowledged by all readers.
@@ -60,6 +62,7 @@ impl WriterApplication {
             record,
             pending: None,
             left_in_burst: 0,
+            told_of_room: false,
             publishers_set: None,
             promised: SequenceNumber::ZERO,
             kept: BTreeMap::new(),

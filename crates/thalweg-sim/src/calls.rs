@@ -189,6 +189,8 @@ impl Simulation {
             Then::Assert { by_participant } => {
                 if by_participant {
                     participant.assert_liveliness(now);
+                    // The participant gives its sign when the call is over.
+                    self.writers[number].record.told.asserted.push(self.now);
                 }
                 participant.rearm(entity, now);
                 self.drive(process);

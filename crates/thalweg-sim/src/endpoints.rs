@@ -210,6 +210,7 @@ impl Simulation {
             Reliability::Reliable { max_blocking_time } => max_blocking_time,
             Reliability::BestEffort => Duration::from_millis(100),
         };
+        self.writers[number].told_of_room = false;
         let Some(pending) = self.writers[number].pending.as_mut() else { return };
         pending.refused_at.get_or_insert(self.now);
         pending.waits += 1;
@@ -219,9 +220,27 @@ impl Simulation {
 
     pub(crate) fn give_up_write(&mut self, number: usize, waits: u32) {
         if self.writers[number].pending.as_ref().is_some_and(|pending| pending.waits == waits) {
-            self.writers[number].record.timeouts += 1;
+            if let Some(words) = self.untold_room(number) {
+                self.breach(words);
+            }
             self.write(number);
         }
+    }
+
+    /// In words, if a writer whose write waits has room for long enough and has told nobody: with a quarter free again, it has to.
+    fn untold_room(&self, number: usize) -> Option<String> {
+        let application = &self.writers[number];
+        let index = application.record.index;
+        let plan = &self.plan.topics[index.topic].writers[index.place];
+        let limits = plan.qos.resource_limits;
+        let is_by_instance = limits.max_samples_per_instance.is_some() || limits.max_instances.is_some();
+        if application.told_of_room || application.call.is_some() || plan.outlives_itself() || is_by_instance {
+            return None;
+        }
+        let (max, kept) = (limits.max_samples? as usize, application.handle.as_ref()?.lock().footprint());
+        let is_drained = kept.samples <= max - max.div_ceil(4);
+        let has_bytes = kept.bytes <= WriterOptions::default().history_bytes_max / 4 * 3;
+        (is_drained && has_bytes).then(|| format!("writer {number} holds {} of {max} and told nobody", kept.samples))
     }
 
     /// Takes as much as the pace says, checks it and notes it down.
@@ -296,14 +315,16 @@ impl Simulation {
         };
         let complaint = match found {
             Err(damage) => Some(damage),
-            Ok(Some(_)) if writer.record.has_restored(info.sequence, info.instance) => None,
-            Ok(Some(sample)) => match writer.record.written.get(sample.index as usize) {
-                None => Some("was never written".to_string()),
-                Some(written) => {
-                    let fits = written.sequence == info.sequence && written.instance == info.instance;
-                    (!fits).then(|| format!("is another one: {sample:?}"))
-                }
-            },
+            Ok(Some(sample)) => {
+                // A store brings back what a writer of the same history wrote before.
+                let is_restored = writer.record.has_restored(info.sequence, info.instance);
+                let former =
+                    writer.record.former.iter().filter(|_| is_restored).map(|former| &self.writers[*former].record);
+                let authors = former.chain((!is_restored).then_some(&writer.record));
+                let mut written = authors.filter_map(|author| author.written.get(sample.index as usize));
+                let fits = written.any(|one| one.sequence == info.sequence && one.instance == info.instance);
+                (!fits).then(|| format!("is another one, or was never written: {sample:?}"))
+            }
             Ok(None) => None,
         };
         if let Some(complaint) = complaint {

@@ -14,6 +14,7 @@ impl Simulation {
             Event::DataAvailable { reader } => return self.data_available(process, *reader),
             Event::SpaceAvailable { writer } => {
                 if let Some(number) = self.endpoints.get(&(process, *writer)) {
+                    self.writers[*number].told_of_room = true;
                     self.queue.plan(self.now, Happening::Retry(*number));
                 }
                 return;

@@ -9,6 +9,8 @@ pub mod presentation;
 pub mod promises;
 pub mod repairs;
 pub mod resources;
+#[cfg(test)]
+mod tests;
 
 use crate::record::Record;
 
@@ -32,6 +34,7 @@ pub const ALL: &[(&str, Law)] = &[
     ("delivery::instances_end_as_their_writer_said", delivery::instances_end_as_their_writer_said),
     ("discovery::matches_follow_qos", discovery::matches_follow_qos),
     ("discovery::converges", discovery::converges),
+    ("discovery::what_has_met_stays_together", discovery::what_has_met_stays_together),
     ("liveness::settles_within_its_bound", liveness::settles_within_its_bound),
     ("repairs::in_proportion_to_losses", repairs::in_proportion_to_losses),
     ("repairs::queues_carry_more_than_they_drop", repairs::queues_carry_more_than_they_drop),
@@ -40,8 +43,10 @@ pub const ALL: &[(&str, Law)] = &[
     ("policies::source_time_never_steps_back", policies::source_time_never_steps_back),
     ("policies::readers_end_with_the_newest_at_its_source", policies::readers_end_with_the_newest_at_its_source),
     ("policies::values_come_apart", policies::values_come_apart),
+    ("policies::values_come_when_the_separation_is_over", policies::values_come_when_the_separation_is_over),
     ("policies::the_last_values_come_too", policies::the_last_values_come_too),
     ("policies::filters_pass_what_they_accept", policies::filters_pass_what_they_accept),
+    ("policies::what_is_purged_goes_at_its_time", policies::what_is_purged_goes_at_its_time),
     ("policies::what_nobody_writes_is_purged", policies::what_nobody_writes_is_purged),
     ("policies::the_service_keeps_no_more_than_it_says", policies::the_service_keeps_no_more_than_it_says),
     ("persistence::a_history_goes_on", persistence::a_history_goes_on),
@@ -56,6 +61,7 @@ pub const ALL: &[(&str, Law)] = &[
     ("promises::silent_writers_are_told", promises::silent_writers_are_told),
     ("promises::silence_is_noticed", promises::silence_is_noticed),
     ("promises::signs_of_life_are_heard", promises::signs_of_life_are_heard),
+    ("promises::changes_of_liveliness_alternate", promises::changes_of_liveliness_alternate),
     ("resources::no_write_waits_longer_than_its_bound", resources::no_write_waits_longer_than_its_bound),
     ("resources::quiet_when_idle", resources::quiet_when_idle),
 ];

@@ -25,6 +25,7 @@ mod process;
 mod publisher;
 pub mod queue;
 pub mod record;
+mod rules;
 pub mod sample;
 mod series;
 mod settle;

@@ -4,10 +4,7 @@ use std::time::Duration;
 
 use thalweg_rtps::discovery::groups::Groups;
 use thalweg_rtps::flow_control::FlowControllerSettings;
-use thalweg_rtps::qos::{
-    DestinationOrder, Durability, History, MatchResult, Offer, Ownership, ReaderLifecycle, ReaderQos, Request,
-    WriterQos, match_endpoints,
-};
+use thalweg_rtps::qos::{DestinationOrder, Durability, History, Ownership, ReaderLifecycle, ReaderQos, WriterQos};
 use thalweg_rtps::time::{INFINITE, Instant};
 use thalweg_rtps::types::{Keyed, SequenceNumber};
 
@@ -17,6 +14,7 @@ pub use crate::earlier::EarlierPolicies;
 use crate::lane::HostLink;
 use crate::network::{GroupFilter, IpVersion, Weather};
 pub use crate::publisher::SetTimes;
+use crate::rules::fit;
 pub use crate::store::StoreTimes;
 pub use crate::trouble::{Cut, IntruderPlan, MovePlan, PathPlan, PausePlan, SplitPlan};
 
@@ -309,29 +307,21 @@ impl Plan {
     }
 
     /// Whether a writer and a reader of one topic are to find each other in the end.
-    pub fn should_match(&self, topic: &TopicPlan, writer: &WriterPlan, reader: &ReaderPlan) -> bool {
-        self.meet(writer.process, reader.process) && self.match_of(topic, writer, reader) == MatchResult::Match
+    pub fn should_match(&self, writer: &WriterPlan, reader: &ReaderPlan) -> bool {
+        self.meet(writer.process, reader.process) && fit(&writer.qos, &reader.qos)
     }
 
     /// Whether they are to do so at some time: before or after they change their policies.
-    pub fn may_match(&self, topic: &TopicPlan, writer: &WriterPlan, reader: &ReaderPlan) -> bool {
+    pub fn may_match(&self, writer: &WriterPlan, reader: &ReaderPlan) -> bool {
         let readers: Vec<ReaderPlan> = [Some(reader.clone()), reader.before()].into_iter().flatten().collect();
         let mut writers = [Some(writer.clone()), writer.before()].into_iter().flatten();
-        writers.any(|writer| readers.iter().any(|reader| self.should_match(topic, &writer, reader)))
+        writers.any(|writer| readers.iter().any(|reader| self.should_match(&writer, reader)))
     }
 
     /// Whether the participants of two processes share a household.
     pub fn are_housemates(&self, process: usize, other: usize) -> bool {
         let household = |number: usize| self.processes[number].household;
         process != other && household(process).is_some() && household(process) == household(other)
-    }
-
-    /// What the rules of DDS say about a writer and a reader of one topic.
-    pub fn match_of(&self, topic: &TopicPlan, writer: &WriterPlan, reader: &ReaderPlan) -> MatchResult {
-        let (topic_name, type_name, keyed) = (topic.name.as_str(), Plan::TYPE_NAME, topic.keyed);
-        let offer = Offer { topic_name, type_name, keyed, describes_type: false, qos: &writer.qos };
-        let qos = &reader.qos;
-        match_endpoints(&offer, &Request { topic_name, type_name, keyed, forces_type_validation: false, qos })
     }
 
     /// When the last planned thing happens, if no write has to wait.

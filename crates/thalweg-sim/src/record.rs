@@ -74,8 +74,6 @@ pub struct WriterRecord {
     pub given_up: Vec<Guid>,
     /// The longest time that one write had to wait.
     pub longest_wait: Duration,
-    /// Writes that were given up after max_blocking_time and tried again.
-    pub timeouts: u32,
     /// The writer's own counters at its end or at that of the world.
     pub counters: WriterCounters,
     /// Its datagrams that the network dropped.
@@ -219,7 +217,6 @@ impl WriterRecord {
             matches: Vec::new(),
             given_up: Vec::new(),
             longest_wait: Duration::ZERO,
-            timeouts: 0,
             counters: WriterCounters::default(),
             toll: Toll::default(),
             told: ToldRecord::default(),
@@ -287,12 +284,12 @@ impl<'a> Pair<'a> {
 
     /// Whether they match by the rules of DDS in the end.
     pub fn should_match(&self) -> bool {
-        self.record.plan.should_match(self.topic(), self.writer_plan(), self.reader_plan())
+        self.record.plan.should_match(self.writer_plan(), self.reader_plan())
     }
 
     /// Whether they match by the rules of DDS at some time.
     pub fn may_match(&self) -> bool {
-        self.record.plan.may_match(self.topic(), self.writer_plan(), self.reader_plan())
+        self.record.plan.may_match(self.writer_plan(), self.reader_plan())
     }
 
     /// Whether samples between them are repaired.

@@ -1,5 +1,6 @@
 //! Detects that a world has settled, and completes its record at the end.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use thalweg_rtps::history::ChangeKind;
@@ -102,9 +103,8 @@ impl Simulation {
                 // Whoever serves the readers, which is not the application once it has deleted its writer.
                 let is_served = self.processes[writer.record.process].participant.is_some();
                 let served = writer.handle.as_ref().or(writer.retained.as_ref().filter(|_| is_served));
-                let should = served.is_some()
-                    && reader.handle.is_some()
-                    && self.plan.should_match(topic, writer_plan, reader_plan);
+                let should =
+                    served.is_some() && reader.handle.is_some() && self.plan.should_match(writer_plan, reader_plan);
                 let (Some(writer_guid), Some(reader_guid)) = (writer.record.guid, reader.record.guid) else { continue };
                 let wrong_writer = served
                     .is_some_and(|handle| handle.lock().matched_readers().any(|guid| guid == reader_guid) != should);
@@ -213,6 +213,12 @@ impl WriterRecord {
     pub(crate) fn has_restored(&self, sequence: SequenceNumber, instance: KeyHash) -> bool {
         let place = self.restored.binary_search_by_key(&sequence, |restored| restored.sequence);
         place.is_ok_and(|place| self.restored[place].instance == instance)
+    }
+
+    /// The number of the last change that ended each instance.
+    pub fn last_ends(&self) -> BTreeMap<KeyHash, SequenceNumber> {
+        let ends = self.written.iter().filter(|written| written.kind != ChangeKind::Write);
+        ends.map(|end| (end.instance, end.sequence)).collect()
     }
 
     /// True when a change ended an instance.

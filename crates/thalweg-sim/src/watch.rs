@@ -6,7 +6,7 @@ use std::time::Duration;
 use thalweg_rtps::history::ChangeKind;
 use thalweg_rtps::qos::{Durability, History, Method};
 use thalweg_rtps::reader::ReaderFootprint;
-use thalweg_rtps::types::{Guid, KeyHash, Keyed, SequenceNumber};
+use thalweg_rtps::types::{Guid, GuidPrefix, KeyHash, Keyed, SequenceNumber};
 use thalweg_rtps::writer::{WriterFootprint, WriterOptions};
 
 use crate::application::ReaderApplication;
@@ -92,8 +92,12 @@ impl Simulation {
         });
         let owed: Vec<(KeyHash, SequenceNumber)> = match depth {
             None => owed.map(|written| (written.instance, written.sequence)).collect(),
-            Some(_) if !is_told_apart(topic, record.written.as_slice()) => Vec::new(),
-            Some(depth) => newest(owed, depth as usize),
+            Some(_) if !is_told_apart(topic) => Vec::new(),
+            Some(depth) => {
+                let ends = record.last_ends();
+                let last = |one: &&WrittenRecord| ends.get(&one.instance).is_none_or(|end| one.sequence > *end);
+                newest(owed.filter(last), depth as usize)
+            }
         };
         let missing = owed
             .into_iter()
@@ -144,11 +148,18 @@ impl Simulation {
         for number in 0..self.processes.len() {
             let Some(participant) = &self.processes[number].participant else { continue };
             let known = participant.participants().count();
+            let is_nobodys =
+                |prefix: &GuidPrefix| !self.processes.iter().any(|process| process.record.prefix == *prefix);
+            let ghost = participant.participants().map(|known| known.data.guid_prefix).find(is_nobodys);
+            let ghost = ghost.filter(|_| self.plan.weather.corruption == 0.0);
             let (publications, subscriptions) =
                 (participant.publications().count(), participant.subscriptions().count());
             if known > peers || publications.max(subscriptions) > endpoints {
                 let kept = format!("{known} participants, {publications} writers, {subscriptions} readers");
                 self.exceed(format!("p{number} knows {kept} of {peers}"));
+            }
+            if let Some(ghost) = ghost {
+                self.exceed(format!("p{number} knows {ghost:?}, which nobody is"));
             }
         }
     }
@@ -160,10 +171,10 @@ impl Simulation {
     }
 }
 
-/// Whether a reader's newest values of an instance are those of this writer: no other writer writes it, and it does not end.
-fn is_told_apart(topic: &TopicPlan, written: &[WrittenRecord]) -> bool {
+/// Whether a reader's newest values of an instance are those of its writer: no other one writes it.
+fn is_told_apart(topic: &TopicPlan) -> bool {
     let own = topic.keyed == Keyed::Yes && topic.instances == InstanceSharing::Own;
-    (own || topic.writers.len() == 1) && written.iter().all(|one| one.kind == ChangeKind::Write)
+    own || topic.writers.len() == 1
 }
 
 /// The last `depth` values of each instance.

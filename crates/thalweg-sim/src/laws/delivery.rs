@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use thalweg_rtps::history::{ChangeKind, InstanceState};
 use thalweg_rtps::qos::History;
 use thalweg_rtps::time::INFINITE;
-use thalweg_rtps::types::{KeyHash, Keyed, SequenceNumber};
+use thalweg_rtps::types::{Guid, KeyHash, Keyed, SequenceNumber};
 
 use super::presentation::mixes_instances;
+use super::promises::is_clear;
 use crate::plan::{InstanceSharing, Pace};
 use crate::record::{Pair, Record, WrittenRecord};
 
@@ -17,11 +18,18 @@ pub fn acknowledged_means_delivered(record: &Record) -> Result<(), String> {
     record.unkept.first().map_or(Ok(()), |words| Err(words.clone()))
 }
 
-/// A writer gives a reader up only where its QoS sets a limit to its patience.
+/// A writer gives a reader up only where its QoS sets a limit to its patience, and in clear weather none whose application takes at once.
 pub fn given_up_only_when_asked_to(record: &Record) -> Result<(), String> {
+    let nobody_ends = record.processes.iter().enumerate().all(|(number, _)| record.is_there_at_end(number));
+    let is_calm = is_clear(record) && nobody_ends;
     for writer in record.writers.iter().filter(|writer| !writer.given_up.is_empty()) {
-        let plan = &record.plan.topics[writer.index.topic].writers[writer.index.place];
-        if plan.qos.reader_patience == INFINITE {
+        let topic = &record.plan.topics[writer.index.topic];
+        let is_eager = |given_up: &Guid| {
+            let reader = record.readers.iter().find(|reader| reader.guid == Some(*given_up));
+            reader.is_some_and(|reader| matches!(topic.readers[reader.index.place].pace, Pace::Eager(_)))
+        };
+        let is_unasked = topic.writers[writer.index.place].qos.reader_patience == INFINITE;
+        if is_unasked || is_calm && writer.given_up.iter().any(is_eager) {
             return Err(format!("a writer of topic {} gave {:?} up", writer.index.topic, writer.given_up));
         }
     }
@@ -72,13 +80,13 @@ pub fn exactly_once(record: &Record) -> Result<(), String> {
     record.pairs().filter(applies).try_for_each(check_exactly_once)
 }
 
-/// Under KEEP_LAST the newest `depth` values of each instance arrive, whatever was overwritten before.
+/// Under KEEP_LAST the newest `depth` values of each instance arrive, whatever was overwritten before, or since it ended last.
 pub fn last_values_arrive(record: &Record) -> Result<(), String> {
     let applies = |pair: &Pair<'_>| {
         let sole_writer = pair.topic().writers.len() == 1;
         let own = pair.topic().keyed == Keyed::Yes && pair.topic().instances == InstanceSharing::Own;
         let everything = pair.hands_over_everything() && is_owed_everything(pair);
-        !keeps_all(pair) && everything && !pair.writer.ends_instances() && (sole_writer || own)
+        !keeps_all(pair) && everything && (sole_writer || own)
     };
     record.pairs().filter(applies).filter(|pair| pair.is_there_at_end()).try_for_each(check_last_values)
 }
@@ -194,7 +202,8 @@ fn check_last_values(pair: Pair<'_>) -> Result<(), String> {
     let depth = pair.writer_plan().depth().into_iter().chain(pair.reader_plan().depth()).min().unwrap_or(1) as usize;
     let taken: Vec<SequenceNumber> = pair.taken().filter(|one| one.valid).map(|one| one.sequence).collect();
     let mut by_instance: BTreeMap<KeyHash, Vec<SequenceNumber>> = BTreeMap::new();
-    for written in owed(&pair) {
+    let ends = pair.writer.last_ends();
+    for written in owed(&pair).into_iter().filter(|one| ends.get(&one.instance).is_none_or(|end| one.sequence > *end)) {
         by_instance.entry(written.instance).or_default().push(written.sequence);
     }
     for (instance, values) in by_instance {

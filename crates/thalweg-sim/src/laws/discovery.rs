@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use crate::record::Record;
+use thalweg_rtps::types::GuidPrefix;
+
+use super::promises::is_clear;
+use crate::record::{Pair, Record};
 
 /// Time in which participants find each other when nothing is lost. Else one that misses the first announcements, which
 /// follow each other closely, has to wait for the periodic ones: four in each lease.
@@ -22,6 +25,37 @@ pub fn matches_follow_qos(record: &Record) -> Result<(), String> {
         if wrong {
             let sides = format!("matched at the writer: {at_writer}, at the reader: {at_reader}");
             return Err(format!("{}: match expected: {should}; {sides}", pair.name()));
+        }
+    }
+    Ok(())
+}
+
+/// In clear weather nobody takes a participant for gone that is there, and endpoints that stay as they are match once and for good.
+pub fn what_has_met_stays_together(record: &Record) -> Result<(), String> {
+    if !is_clear(record) {
+        return Ok(());
+    }
+    for (number, process) in record.processes.iter().enumerate().filter(|(number, _)| record.is_there_at_end(*number)) {
+        let stays = |prefix: GuidPrefix| {
+            let place = record.processes.iter().position(|other| other.prefix == prefix);
+            place.is_some_and(|other| record.is_there_at_end(other) && record.plan.meet(number, other))
+        };
+        if let Some((prefix, at)) = process.lost.iter().find(|(prefix, _)| stays(*prefix)) {
+            return Err(format!("p{number} took {prefix:?} for gone at {at:?}"));
+        }
+    }
+    let stays = |pair: &Pair<'_>| {
+        let (writer, reader) = (pair.writer_plan(), pair.reader_plan());
+        let is_changed = writer.earlier.is_some() || reader.earlier.is_some();
+        !is_changed && writer.deleted.is_none() && !writer.outlives_itself() && pair.is_there_at_end()
+    };
+    for pair in record.pairs().filter(stays) {
+        let sides = [(&pair.writer.matches, pair.reader_guid), (&pair.reader.matches, pair.writer_guid)];
+        for (matches, peer) in sides {
+            let of_peer: Vec<_> = matches.iter().filter(|one| one.peer == peer).collect();
+            if of_peer.len() > 1 || of_peer.iter().any(|one| one.until.is_some()) {
+                return Err(format!("{}: matched and parted: {of_peer:?}", pair.name()));
+            }
         }
     }
     Ok(())

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use thalweg_rtps::history::{ChangeKind, InstanceState};
-use thalweg_rtps::qos::{DestinationOrder, History, Ownership, ReaderQos, WriterOwnership};
+use thalweg_rtps::qos::{DestinationOrder, History, Ownership, ReaderLifecycle, ReaderQos, WriterOwnership};
 use thalweg_rtps::time::{INFINITE, Instant, Timestamp};
 use thalweg_rtps::types::{Guid, KeyHash, Keyed, SequenceNumber};
 
 use super::delivery::{is_owed_everything, keeps_all, owed};
+use super::promises::{arrives_promptly, is_clear, is_watched_closely, on_the_way};
 use crate::plan::{InstanceSharing, Pace, Selection};
 use crate::record::{Pair, ReaderRecord, Record, TakenRecord, WriterRecord, WrittenRecord};
 
@@ -19,6 +20,9 @@ const ROUNDING: Duration = Duration::from_micros(2);
 const ON_THE_WAY: Duration = Duration::from_secs(2);
 /// Time in which what was acknowledged makes room.
 const CALM: Duration = Duration::from_secs(2);
+
+/// Time for which a closed window may hold a sample up where nothing is lost.
+const HELD_UP: Duration = Duration::from_millis(200);
 
 /// OWNERSHIP: a value of a weaker writer follows one of a stronger writer only where the reader has lost that one meanwhile, or the
 /// stronger one has given the instance up or missed the reader's DEADLINE.
@@ -163,9 +167,11 @@ pub fn the_last_values_come_too(record: &Record) -> Result<(), String> {
         let separated = !pair.reader_plan().qos.timing.minimum_separation.is_zero();
         separated && (own || pair.topic().writers.len() == 1) && is_owed_everything(pair) && pair.is_there_at_end()
     };
-    for pair in record.pairs().filter(applies).filter(|pair| !pair.writer.ends_instances()) {
+    for pair in record.pairs().filter(applies) {
+        let ends = pair.writer.last_ends();
         let mut last = BTreeMap::new();
         last.extend(owed(&pair).into_iter().map(|written| (written.instance, written.sequence)));
+        last.retain(|instance, sequence| ends.get(instance).is_none_or(|end| *sequence > *end));
         let taken: Vec<SequenceNumber> = pair.taken().filter(|one| one.valid).map(|one| one.sequence).collect();
         if let Some((instance, sequence)) = last.into_iter().find(|(_, sequence)| !taken.contains(sequence)) {
             return Err(format!("{}: {sequence}, the last value of instance {instance}, is missing", pair.name()));
@@ -197,8 +203,93 @@ pub fn filters_pass_what_they_accept(record: &Record) -> Result<(), String> {
     Ok(())
 }
 
-/// READER_DATA_LIFECYCLE: nothing of an instance is taken when its last writer has been gone for the delay, by the reader's clock, and
-/// nothing goes before.
+/// TIME_BASED_FILTER: in clear weather a reliable reader that takes at once gets the next value of an instance as soon as the separation is
+/// over, or on its arrival after that.
+pub fn values_come_when_the_separation_is_over(record: &Record) -> Result<(), String> {
+    if !is_clear(record) {
+        return Ok(());
+    }
+    let applies = |pair: &Pair<'_>| {
+        let own = pair.topic().keyed == Keyed::Yes && pair.topic().instances == InstanceSharing::Own;
+        let separated = !pair.reader_plan().qos.timing.minimum_separation.is_zero();
+        let alone = (own || pair.topic().writers.len() == 1) && !pair.writer.ends_instances();
+        separated && alone && is_owed_everything(pair) && arrives_promptly(record, pair) && is_watched_closely(pair)
+    };
+    for pair in record.pairs().filter(applies) {
+        let separation = pair.reader_plan().qos.timing.minimum_separation;
+        let clock = record.plan.hosts[record.plan.processes[pair.reader.process].host];
+        let Some(known) = pair.matched_on_both_sides() else { continue };
+        let owed: Vec<&WrittenRecord> = owed(&pair).into_iter().filter(|written| written.at > known).collect();
+        let mut before: BTreeMap<KeyHash, &TakenRecord> = BTreeMap::new();
+        for taken in pair.taken().filter(|taken| taken.valid) {
+            let Some(last) = before.insert(taken.instance, taken) else { continue };
+            let next = owed.iter().find(|one| one.instance == taken.instance && one.sequence > last.sequence);
+            let Some(next) = next.filter(|next| last.at > known && next.sequence <= taken.sequence) else { continue };
+            let way = on_the_way(record, pair.writer) + HELD_UP;
+            let due = (clock.local(last.at) + separation).max(clock.local(next.at + way));
+            if clock.local(taken.at) > due + ROUNDING {
+                let words = format!("{} came at {:?} by its clock", taken.sequence, clock.local(taken.at));
+                return Err(format!("{}: {words}, {} was due by {due:?}", pair.name(), next.sequence));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// READER_DATA_LIFECYCLE: in clear weather nothing goes before its writer has been gone for the delay: what the application takes before
+/// that it gets. And of an instance that was disposed nothing is taken once that delay is over, unless it is written again.
+pub fn what_is_purged_goes_at_its_time(record: &Record) -> Result<(), String> {
+    if !is_clear(record) {
+        return Ok(());
+    }
+    let applies = |pair: &Pair<'_>| {
+        let own = pair.topic().keyed == Keyed::Yes && pair.topic().instances == InstanceSharing::Own;
+        let purges = pair.reader_plan().qos.lifecycle != ReaderLifecycle::default();
+        own && purges && pair.reader.told.alive.is_empty() && arrives_promptly(record, pair)
+    };
+    for pair in record.pairs().filter(applies) {
+        let Pace::Polling { period, samples_max: usize::MAX } = pair.reader_plan().pace else { continue };
+        let Some(known) = pair.matched_on_both_sides().filter(|_| is_owed_everything(&pair)) else { continue };
+        let (lifecycle, way) = (pair.reader_plan().qos.lifecycle, on_the_way(record, pair.writer) + HELD_UP);
+        let clock = record.plan.hosts[record.plan.processes[pair.reader.process].host];
+        let later =
+            |at: Instant, pause: Duration| if pause == INFINITE { Instant::NEVER } else { clock.local(at) + pause };
+        let ended = |instance: KeyHash| {
+            pair.writer.written.iter().any(|one| one.instance == instance && one.kind != ChangeKind::Write)
+        };
+        let until = pair.reader.matches.iter().find(|one| one.peer == pair.writer_guid).and_then(|one| one.until);
+        let until = until.unwrap_or(record.ended_at);
+        // What is on its way when its writer goes may be overtaken by that news, or never leave.
+        let went = pair.writer.told.closed.unwrap_or(record.ended_at).min(until);
+        let comes = |one: &WrittenRecord| one.at > known && one.at + way < went;
+        if keeps_all(&pair) {
+            let closed = pair.reader.told.closed.unwrap_or(record.ended_at);
+            let goes = later(until, lifecycle.autopurge_nowriter_samples_delay).min(clock.local(closed));
+            let values = owed(&pair).into_iter().filter(|one| comes(one) && !ended(one.instance));
+            for written in values.filter(|one| clock.local(one.at + way + period) + ROUNDING < goes) {
+                if !pair.taken().any(|taken| taken.valid && taken.sequence == written.sequence) {
+                    return Err(format!("{}: {} has gone before {goes:?}", pair.name(), written.sequence));
+                }
+            }
+        }
+        // A late reader gets the ends of instances as history.
+        let disposes = |one: &&WrittenRecord| one.kind == ChangeKind::Dispose && comes(one) && !pair.is_durable();
+        for disposed in pair.writer.written.iter().filter(disposes) {
+            let gone = later(disposed.at + way, lifecycle.autopurge_disposed_samples_delay);
+            let same = |one: &&WrittenRecord| one.instance == disposed.instance && one.sequence > disposed.sequence;
+            let again = pair.writer.written.iter().find(same).map_or(Instant::NEVER, |one| clock.local(one.at));
+            let mut late = pair.taken().filter(|one| one.valid && one.instance == disposed.instance);
+            let late = late.find(|one| one.sequence < disposed.sequence && clock.local(one.at) > gone + ROUNDING);
+            if let Some(late) = late.filter(|_| again > gone) {
+                let words = format!("{} was taken at {:?}", late.sequence, late.at);
+                return Err(format!("{}: {words}; {} disposed of it by {gone:?}", pair.name(), disposed.sequence));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// READER_DATA_LIFECYCLE: nothing of an instance is taken when its last writer has been gone for the delay, by the reader's clock.
 pub fn what_nobody_writes_is_purged(record: &Record) -> Result<(), String> {
     for pair in record.pairs().filter(|pair| pair.topic().instances == InstanceSharing::Own) {
         let delay = pair.reader_plan().qos.lifecycle.autopurge_nowriter_samples_delay;

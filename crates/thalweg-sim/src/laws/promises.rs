@@ -8,6 +8,7 @@ use thalweg_rtps::qos::{Liveliness, LivelinessKind, Method};
 use thalweg_rtps::time::{INFINITE, Instant};
 use thalweg_rtps::types::{KeyHash, Keyed, SequenceNumber};
 
+use super::delivery::keeps_all;
 use super::repairs::FRAGMENT_BYTES;
 use crate::application::stamp;
 use crate::clock::HostClock;
@@ -45,11 +46,8 @@ pub fn nothing_is_lost_before_its_time(record: &Record) -> Result<(), String> {
     let applies = |pair: &Pair<'_>| {
         let plan = pair.writer_plan();
         let keeps_all = plan.depth().is_none() && pair.reader_plan().depth().is_none();
-        let prompt = !matches!(plan.qos.transmission.method, Method::Asynchronous { .. });
-        let in_order = record.plan.weather.jitter.is_zero() || plan.payload_bytes <= FRAGMENT_BYTES;
         plan.qos.timing.lifespan != INFINITE
-            && prompt
-            && in_order
+            && arrives_promptly(record, pair)
             && keeps_all
             && is_watched_closely(pair)
             && pair.is_reliable()
@@ -114,20 +112,23 @@ pub fn missed_periods_are_told_once(record: &Record) -> Result<(), String> {
     Ok(())
 }
 
-/// LIVELINESS: a writer whose application gives no sign for its lease is told so, at the end of the lease and once.
+/// LIVELINESS: a writer whose application gives no sign for its lease is told so, at the end of the lease and once; one whose liveliness is
+/// automatic never is.
 pub fn silent_writers_are_told(record: &Record) -> Result<(), String> {
     for writer in &record.writers {
         let liveliness = liveliness_of(record, writer);
         let Some(created) = writer.told.created.first() else { continue };
-        if liveliness.kind != LivelinessKind::ManualByTopic || liveliness.lease == INFINITE {
-            continue;
-        }
+        let closed = writer.told.closed.unwrap_or(record.ended_at);
         let clock = clock(&record.plan, writer.process);
         let local = |at: Instant| clock.local(at);
+        if liveliness.lease == INFINITE || liveliness.kind == LivelinessKind::Automatic {
+            let Some(at) = writer.told.lost.first() else { continue };
+            return Err(format!("{}: told to be lost at {at:?}, which cannot be", name_of_writer(writer)));
+        }
         let mut signs = signs_of(record, writer);
+        signs.retain(|at| at > created && *at <= closed);
         signs.push(*created);
         signs.sort();
-        let closed = writer.told.closed.unwrap_or(record.ended_at);
         let ends = signs.iter().skip(1).copied().chain([closed]);
         let mut told = writer.told.lost.iter().peekable();
         for (sign, next) in signs.iter().zip(ends) {
@@ -218,6 +219,42 @@ pub fn signs_of_life_are_heard(record: &Record) -> Result<(), String> {
             if let Some(sign) = heard {
                 let words = format!("taken for silent at {at:?}, with a sign of life at {sign:?}");
                 return Err(format!("{}: {words}", pair.name()));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// LIVELINESS: a reader is told of each change and of nothing else, and of a writer whose values it takes that it is alive. That may not be
+/// where values wait for those of other writers, or a GAP hands them over, which is no sign of life.
+pub fn changes_of_liveliness_alternate(record: &Record) -> Result<(), String> {
+    for pair in record.pairs() {
+        let begins = pair.reader.matches.iter().filter(|one| one.peer == pair.writer_guid).map(|one| one.from);
+        let begins: Vec<Instant> = begins.collect();
+        let has_begun = |since: Instant, at: Instant| begins.iter().any(|from| *from > since && *from <= at);
+        let told = pair.reader.told.alive.iter().filter(|(_, writer, _)| *writer == pair.writer_guid);
+        let told: Vec<(Instant, bool)> = told.map(|(at, _, is_alive)| (*at, *is_alive)).collect();
+        let (mut was_alive, mut since) = (true, Instant::ZERO);
+        for (at, is_alive) in &told {
+            was_alive |= has_begun(since, *at);
+            if was_alive == *is_alive {
+                return Err(format!("{}: told at {at:?} again that it is alive: {is_alive}", pair.name()));
+            }
+            (was_alive, since) = (*is_alive, *at);
+        }
+        let all = pair.hands_over_everything() && !pair.writer_plan().qos.presentation.spans_group();
+        let come_by_themselves = all && is_clear(record) && keeps_all(&pair);
+        if !come_by_themselves || !is_watched_closely(&pair) {
+            continue;
+        }
+        for taken in pair.taken().filter(|taken| taken.valid) {
+            let before = told.iter().rev().find(|(at, _)| *at < taken.at);
+            if let Some((at, false)) = before
+                && !has_begun(*at, taken.at)
+                && !told.contains(&(taken.at, true))
+            {
+                let words = format!("{} was taken at {:?}", taken.sequence, taken.at);
+                return Err(format!("{}: {words} of a writer that is not alive since {at:?}", pair.name()));
             }
         }
     }
@@ -331,20 +368,27 @@ fn last_sign(record: &Record, writer: &WriterRecord) -> Option<Instant> {
 }
 
 /// Whether nothing is lost, nobody is cut off, and applications leave their send calls soon.
-fn is_clear(record: &Record) -> bool {
+pub(super) fn is_clear(record: &Record) -> bool {
     let overrun = record.processes.iter().any(|process| process.dropped > 0);
     let interrupted = record.plan.processes.iter().any(|process| process.sends.interrupted > 0.0);
     record.plan.weather.loss == 0.0 && !record.plan.is_disturbed() && !overrun && !interrupted
 }
 
+/// Whether samples need no longer than [`on_the_way`] in clear weather.
+pub(super) fn arrives_promptly(record: &Record, pair: &Pair<'_>) -> bool {
+    let plan = pair.writer_plan();
+    let prompt = !matches!(plan.qos.transmission.method, Method::Asynchronous { .. });
+    prompt && (record.plan.weather.jitter.is_zero() || plan.payload_bytes <= FRAGMENT_BYTES)
+}
+
 /// Whether what is taken and when is what comes and when.
-fn is_watched_closely(pair: &Pair<'_>) -> bool {
+pub(super) fn is_watched_closely(pair: &Pair<'_>) -> bool {
     let plan = pair.reader_plan();
     plan.pace == Pace::Eager(Duration::ZERO) && plan.qos.resource_limits.max_samples.is_none()
 }
 
 /// The longest way of a sample in clear weather: where a later one overtakes it, it waits for what was held up.
-fn on_the_way(record: &Record, writer: &WriterRecord) -> Duration {
+pub(super) fn on_the_way(record: &Record, writer: &WriterRecord) -> Duration {
     let weather = record.plan.weather;
     let method = &record.plan.topics[writer.index.topic].writers[writer.index.place].qos.transmission.method;
     let collected = match method {

@@ -3,10 +3,11 @@
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use thalweg_rtps::qos::{BACKGROUND, History, Method};
+use thalweg_rtps::qos::{BACKGROUND, History, Method, ResourceLimits};
 use thalweg_sim::laws::{delivery, settles};
-use thalweg_sim::network::GroupFilter;
-use thalweg_sim::{WIDE_SEEDS_FROM, World, run_seeds, trace};
+use thalweg_sim::network::{GroupFilter, Weather};
+use thalweg_sim::trace::Detail;
+use thalweg_sim::{WIDE_SEEDS_FROM, World, run, run_seeds, trace};
 
 /// A debug build is slow: fewer worlds have to do there.
 const SEEDS: u64 = if cfg!(debug_assertions) { 50 } else { 200 };
@@ -176,6 +177,27 @@ fn best_effort_neither_repeats_nor_steps_back() {
         let outcome = World::new(seed).best_effort().writers(2).readers(2).run();
         outcome.check(delivery::in_order_and_once).check(delivery::best_effort_loses_nothing_in_clear_weather);
     }
+}
+
+#[test]
+fn best_effort_loses_nothing_where_the_network_does_not() {
+    let mut taken = 0;
+    for seed in 0..SEEDS {
+        let mut plan = World::new(seed).best_effort().writers(2).readers(2).weather(Weather::CLEAR).calm().plan();
+        plan.processes.iter_mut().for_each(|process| process.receive_buffer_bytes = 8 << 20);
+        for reader in plan.topics.iter_mut().flat_map(|topic| &mut topic.readers) {
+            (reader.qos.history, reader.qos.resource_limits) = (History::KeepAll, ResourceLimits::default());
+        }
+        for writer in plan.topics.iter_mut().flat_map(|topic| &mut topic.writers) {
+            (writer.qos.history, writer.qos.resource_limits) = (History::KeepAll, ResourceLimits::default());
+        }
+        let outcome = run(plan, Detail::Tail);
+        outcome.check(delivery::in_order_and_once).check(delivery::best_effort_loses_nothing_in_clear_weather);
+        let record = outcome.record();
+        assert!(record.processes.iter().all(|process| process.dropped == 0), "seed {seed}: the law does not apply");
+        taken += record.readers.iter().map(|reader| reader.taken.len()).sum::<usize>();
+    }
+    assert!(taken > 1_000, "{taken}");
 }
 
 #[test]

@@ -28,22 +28,44 @@ impl SuiteRow {
     }
 }
 
-/// Adds up the closing lines that cargo's test runner prints: passed, failed, ignored.
-pub fn closing_lines(text: &str) -> (usize, usize, usize) {
-    let mut total = (0, 0, 0);
-    for line in text.lines().filter_map(|line| line.trim_start().strip_prefix("test result: ")) {
+/// What closing lines count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClosingCounts {
+    pub passed: usize,
+    pub failed: usize,
+    pub ignored: usize,
+}
+
+/// Adds up the closing lines that cargo's test runner prints.
+pub fn closing_lines(text: &str) -> ClosingCounts {
+    let mut total = ClosingCounts::default();
+    for line in text.lines().filter_map(closing_line) {
         for part in line.split([';', '.']).map(str::trim) {
             let Some((number, word)) = part.split_once(' ') else { continue };
             let Ok(number) = number.parse::<usize>() else { continue };
             match word {
-                "passed" => total.0 += number,
-                "failed" => total.1 += number,
-                "ignored" => total.2 += number,
+                "passed" => total.passed += number,
+                "failed" => total.failed += number,
+                "ignored" => total.ignored += number,
                 _ => {}
             }
         }
     }
     total
+}
+
+fn closing_line(line: &str) -> Option<&str> {
+    line.trim_start().strip_prefix("test result: ")
+}
+
+/// How many test binaries began and did not come to their closing line.
+pub fn unfinished_binaries(text: &str) -> usize {
+    let begins = |line: &&str| {
+        let number = line.strip_prefix("running ").and_then(|rest| rest.split_once(" test"));
+        number.is_some_and(|(number, s)| number.parse::<usize>().is_ok() && matches!(s, "" | "s"))
+    };
+    let ended = text.lines().filter_map(closing_line).count();
+    text.lines().filter(begins).count().saturating_sub(ended)
 }
 
 /// Prints the rows and whether all of them are good; in CI a skipped suite is not.
@@ -72,12 +94,19 @@ pub fn print(rows: &[SuiteRow]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::closing_lines;
+    use super::{ClosingCounts, closing_lines, unfinished_binaries};
 
     #[test]
     fn the_closing_lines_of_several_binaries_are_added_up() {
         let text = "test a ... ok\ntest result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 2 filtered out; finished in 0.1s\n\
             noise\ntest result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.10s\n";
-        assert_eq!(closing_lines(text), (4, 2, 1));
+        assert_eq!(closing_lines(text), ClosingCounts { passed: 4, failed: 2, ignored: 1 });
+    }
+
+    #[test]
+    fn what_tests_print_of_themselves_begins_no_binary() {
+        let text = "running 1 test\nrunning 2 tests of mine\nrunning tests\ntest result: ok. 1 passed; 0 failed\n";
+        assert_eq!(unfinished_binaries(text), 0);
+        assert_eq!(unfinished_binaries("running 2 tests\n"), 1);
     }
 }

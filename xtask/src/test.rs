@@ -55,6 +55,36 @@ struct Tally {
 }
 
 impl Tally {
+    /// One failure.
+    fn failure(reason: &str) -> Tally {
+        Tally { passed: 0, failed: 1, ignored: 0, reason: reason.to_owned() }
+    }
+
+    /// What the output of test binaries tells. One that did not come to its closing line has failed with what it had not run yet, which is
+    /// nobody's name.
+    fn read(succeeded: bool, text: &str) -> Tally {
+        let closed = report::closing_lines(text);
+        let failed_lines = text.lines().filter(|line| line.ends_with(" ... FAILED"));
+        let names: Vec<&str> = failed_lines.filter_map(|line| line.split_whitespace().nth(1)).collect();
+        let unfinished = report::unfinished_binaries(text);
+        let failed = closed.failed.max(names.len()) + unfinished;
+        let failed = if failed == 0 { usize::from(!succeeded) } else { failed };
+        Tally { passed: closed.passed, failed, ignored: closed.ignored, reason: names.join(" ") }
+    }
+
+    /// Itself, or a failure where nothing ran: a filter that fits no test any more.
+    fn or_empty(self) -> Tally {
+        if self.passed + self.failed > 0 {
+            return self;
+        }
+        Tally::failure(format!("no test ran {}", self.reason).trim_end())
+    }
+
+    fn into_row(self, suite: &'static str) -> SuiteRow {
+        let Tally { passed, failed, ignored, reason } = self;
+        SuiteRow { suite, passed, failed, ignored, reason, seconds: 0.0 }
+    }
+
     /// The names of the failed tests, if they are few and all are known.
     fn worth_another_try(&self) -> Option<Vec<String>> {
         let names: Vec<String> = self.reason.split_whitespace().map(str::to_owned).collect();
@@ -83,14 +113,7 @@ pub fn run(names: &[String]) -> Outcome {
         println!("\n=== {suite} ===");
         let begun = Instant::now();
         let mut row = match start() {
-            Ok(tally) => SuiteRow {
-                suite,
-                passed: tally.passed,
-                failed: tally.failed,
-                ignored: tally.ignored,
-                reason: tally.reason,
-                seconds: 0.0,
-            },
+            Ok(tally) => tally.or_empty().into_row(suite),
             Err(reason) => SuiteRow::skipped(suite, reason),
         };
         row.seconds = begun.elapsed().as_secs_f64();
@@ -114,7 +137,9 @@ fn documentation() -> Outcome<Tally> {
 }
 
 fn simulation() -> Outcome<Tally> {
-    build(&["build", "--package", "thalweg-cli"])?;
+    if build_program().is_err() {
+        return Ok(Tally::failure("does not build"));
+    }
     let mut command = cargo(&["run", "--quiet", "--package", "thalweg-cli", "--", "sim", "--seeds", SEEDS]);
     let (succeeded, _) = stream(&mut command)?;
     let reason = if succeeded { String::new() } else { "a seed failed; it is named above".to_owned() };
@@ -308,7 +333,9 @@ impl ReadyPeers {
 
 /// The report of a short run in a real browser.
 fn reports() -> Outcome<Tally> {
-    build(&["build", "--package", "thalweg-cli"])?;
+    if build_program().is_err() {
+        return Ok(Tally::failure("does not build"));
+    }
     let (passed, failed) = browser::check(&target().join("debug/thalweg"))?;
     Ok(Tally { passed, failed: failed.len(), ignored: 0, reason: failed.join(" ") })
 }
@@ -318,7 +345,7 @@ fn cargo_test(selection: &[&str], arguments: &[&str], prepare: impl Fn(&mut Comm
     let mut command = cargo(&["test", "--no-run"]);
     command.args(selection);
     if run_command(&mut command).is_err() {
-        return Ok(Tally { passed: 0, failed: 1, ignored: 0, reason: "does not build".to_owned() });
+        return Ok(Tally::failure("does not build"));
     }
     let tests = |arguments: &[&str]| {
         let mut command = cargo(&["test", "--offline", "--no-fail-fast"]);
@@ -343,23 +370,17 @@ fn cargo_test(selection: &[&str], arguments: &[&str], prepare: impl Fn(&mut Comm
     Ok(suite)
 }
 
-fn build(arguments: &[&str]) -> Outcome {
-    run_command(&mut cargo(arguments))
+fn build_program() -> Outcome {
+    run_command(&mut cargo(&["build", "--package", "thalweg-cli"]))
 }
 
 fn tally(command: &mut Command) -> Outcome<Tally> {
     let (succeeded, text) = stream(command)?;
-    let (passed, mut failed, ignored) = report::closing_lines(&text);
-    if !succeeded && failed == 0 {
-        failed = 1;
-    }
-    let names: Vec<&str> = text.lines().filter(|line| line.ends_with(" ... FAILED")).collect();
-    let names: Vec<&str> = names.iter().filter_map(|line| line.split_whitespace().nth(1)).collect();
-    Ok(Tally { passed, failed, ignored, reason: names.join(" ") })
+    Ok(Tally::read(succeeded, &text))
 }
 
 /// Runs the command, shows its output as it comes, and returns it with whether the command succeeded.
-fn stream(command: &mut Command) -> Outcome<(bool, String)> {
+pub fn stream(command: &mut Command) -> Outcome<(bool, String)> {
     let program = command.get_program().to_string_lossy().into_owned();
     let started = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
     let mut child = started.map_err(|error| format!("{program}: {error}"))?;
@@ -382,6 +403,26 @@ mod tests {
     fn failed(names: &str) -> Tally {
         let failed = names.split_whitespace().count();
         Tally { passed: 5, failed, ignored: 0, reason: names.to_owned() }
+    }
+
+    #[test]
+    fn a_binary_that_ends_within_its_tests_has_failed_for_good() {
+        let whole =
+            "running 2 tests\ntest a ... ok\ntest b ... FAILED\n\ntest result: FAILED. 1 passed; 1 failed; 0 ignored\n";
+        assert_eq!(Tally::read(false, whole).worth_another_try(), Some(vec!["b".to_owned()]));
+        let aborted = Tally::read(false, &format!("{whole}\nrunning 9 tests\ntest c ... ok\n"));
+        assert_eq!((aborted.failed, aborted.worth_another_try()), (2, None));
+        let after_failure = Tally::read(false, "running 3 tests\ntest d ... FAILED\n");
+        assert_eq!((after_failure.failed, after_failure.worth_another_try()), (2, None));
+        assert_eq!(Tally::read(false, "").failed, 1, "it did not even begin");
+    }
+
+    #[test]
+    fn a_suite_of_which_nothing_ran_has_failed() {
+        let empty = "running 0 tests\n\ntest result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 7 filtered out\n";
+        let row = Tally::read(true, empty).or_empty().into_row("suite");
+        assert_eq!((row.failed, row.reason.as_str()), (1, "no test ran"));
+        assert_eq!(failed("").or_empty().failed, 0);
     }
 
     #[test]

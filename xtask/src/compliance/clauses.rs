@@ -435,9 +435,36 @@ pub fn check_tests(root: &Path) -> Outcome {
         let short = FOLDERS.iter().find_map(|(word, folder)| Some(root.join(folder).join(file.strip_prefix(word)?)));
         let path = short.unwrap_or_else(|| root.join(file));
         let text = std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-        if !text.contains(&format!("fn {name}(")) {
+        if !is_test(&text, name) {
             return Err(format!("{clause} {what}: there is no test {name} in {}", path.display()));
         }
     }
     Ok(())
+}
+
+/// Whether a file has a test of this name that runs with the others.
+fn is_test(text: &str, name: &str) -> bool {
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let place = lines.iter().position(|line| line.contains(&format!("fn {name}(")));
+    let attributes = |place: usize| lines[..place].iter().rev().take_while(|line| line.starts_with("#["));
+    place.is_some_and(|place| {
+        attributes(place).any(|line| *line == "#[test]") && !attributes(place).any(|line| line.starts_with("#[ignore"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_clause_names_a_test_that_runs() {
+        check_tests(&crate::workspace::root()).unwrap();
+    }
+
+    #[test]
+    fn a_function_that_is_no_test_shows_nothing() {
+        let text = "#[test]\n#[cfg(unix)]\nfn runs() {}\n\nfn helps() {}\n\n#[test]\n#[ignore]\nfn sleeps() {}\n";
+        assert!(is_test(text, "runs"));
+        assert!(!is_test(text, "helps") && !is_test(text, "sleeps") && !is_test(text, "lacks"));
+    }
 }

@@ -172,11 +172,11 @@ fn run_case(
     let count = case.rule.as_ref().map_or(0, |rule| rule.samples);
     let (heard, samples) = reader.come_to(case.expect.1, count.max(1), patience(case.expect.1), Some(&publishers[0]));
     if heard == End::NotOffered {
-        return Ok(not_offered(subscriber, publisher));
+        return Ok(not_offered(subscriber));
     }
     let (said, _) = publishers[0].come_to(case.expect.0, 0, patience(case.expect.0), None);
     if said == End::NotOffered {
-        return Ok(not_offered(publisher, subscriber));
+        return Ok(not_offered(publisher));
     }
     if (said, heard) == (End::Alone, End::Alone) && !(publishers[0].is_there() && reader.is_there()) {
         return Ok(Verdict::Failed("a program has ended, or made no endpoint".to_owned()));
@@ -204,8 +204,8 @@ fn run_case(
 }
 
 /// What it comes to that `program` lacks what it was asked for.
-fn not_offered(program: &ShapesProgram<'_>, other: &ShapesProgram<'_>) -> Verdict {
-    match program.is_ours() && !other.is_ours() {
+fn not_offered(program: &ShapesProgram<'_>) -> Verdict {
+    match program.is_ours() {
         true => Verdict::Failed("our own program does not offer it".to_owned()),
         false => Verdict::NotOffered,
     }

@@ -29,6 +29,8 @@ pub(crate) struct WriterApplication {
     pub(crate) record: WriterRecord,
     /// The change that is to be written next, and that may have been refused already.
     pub(crate) pending: Option<Pending>,
+    /// Distinguishes its waits for room: a timeout that was planned for an earlier one is void.
+    pub(crate) waits: u32,
     pub(crate) left_in_burst: u32,
     /// It was told of room since a write was refused.
     pub(crate) told_of_room: bool,
@@ -47,8 +49,6 @@ pub(crate) struct Pending {
     pub(crate) kind: ChangeKind,
     /// When it was refused for the first time.
     pub(crate) refused_at: Option<Instant>,
-    /// Distinguishes its waits: a timeout that was planned for an earlier one is void.
-    pub(crate) waits: u32,
 }
 
 impl WriterApplication {
@@ -61,6 +61,7 @@ impl WriterApplication {
             call: None,
             record,
             pending: None,
+            waits: 0,
             left_in_burst: 0,
             told_of_room: false,
             publishers_set: None,
@@ -104,7 +105,7 @@ impl WriterApplication {
         };
         let instance = self.rng.below(u64::from(plan.instances.max(1))) as u8;
         let sample = SimulatedSample { owner, instance, index: self.record.written.len() as u32 };
-        self.pending = Some(Pending { sample, kind, refused_at: None, waits: 0 });
+        self.pending = Some(Pending { sample, kind, refused_at: None });
     }
 
     /// Opens the coherent set that the next change begins. Returns the set that the change belongs to, and whether it is its last.

@@ -210,16 +210,18 @@ impl Simulation {
             Reliability::Reliable { max_blocking_time } => max_blocking_time,
             Reliability::BestEffort => Duration::from_millis(100),
         };
-        self.writers[number].told_of_room = false;
-        let Some(pending) = self.writers[number].pending.as_mut() else { return };
+        let application = &mut self.writers[number];
+        let Some(pending) = application.pending.as_mut() else { return };
         pending.refused_at.get_or_insert(self.now);
-        pending.waits += 1;
-        let waits = pending.waits;
+        application.told_of_room = false;
+        application.waits += 1;
+        let waits = application.waits;
         self.queue.plan(self.now + blocking, Happening::GiveUp { writer: number, waits });
     }
 
     pub(crate) fn give_up_write(&mut self, number: usize, waits: u32) {
-        if self.writers[number].pending.as_ref().is_some_and(|pending| pending.waits == waits) {
+        let is_waiting = self.writers[number].pending.as_ref().is_some_and(|pending| pending.refused_at.is_some());
+        if is_waiting && self.writers[number].waits == waits {
             if let Some(words) = self.untold_room(number) {
                 self.breach(words);
             }

@@ -245,7 +245,7 @@ fn a_pattern_takes_no_more_steps_than_it_is_given() {
         assert_eq!(steps, 0, "{expression}");
     }
     let decided = filter("size = -7 OR color LIKE %0", &repeated);
-    assert_eq!(decided.accepts_within(&text, &mut 0), Some(true));
+    assert_eq!(decided.accepts_within(&text, &mut 1), Some(true));
     assert!(!filter("color LIKE %0", &repeated).accepts(&text), "of one's own filter everything is known");
 }
 

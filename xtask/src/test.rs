@@ -73,7 +73,7 @@ impl Tally {
     }
 
     /// Itself, or a failure where nothing ran: a filter that fits no test any more.
-    fn or_empty(self) -> Tally {
+    fn failing_if_empty(self) -> Tally {
         if self.passed + self.failed > 0 {
             return self;
         }
@@ -113,7 +113,7 @@ pub fn run(names: &[String]) -> Outcome {
         println!("\n=== {suite} ===");
         let begun = Instant::now();
         let mut row = match start() {
-            Ok(tally) => tally.or_empty().into_row(suite),
+            Ok(tally) => tally.failing_if_empty().into_row(suite),
             Err(reason) => SuiteRow::skipped(suite, reason),
         };
         row.seconds = begun.elapsed().as_secs_f64();
@@ -420,9 +420,9 @@ mod tests {
     #[test]
     fn a_suite_of_which_nothing_ran_has_failed() {
         let empty = "running 0 tests\n\ntest result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 7 filtered out\n";
-        let row = Tally::read(true, empty).or_empty().into_row("suite");
+        let row = Tally::read(true, empty).failing_if_empty().into_row("suite");
         assert_eq!((row.failed, row.reason.as_str()), (1, "no test ran"));
-        assert_eq!(failed("").or_empty().failed, 0);
+        assert_eq!(failed("").failing_if_empty().failed, 0);
     }
 
     #[test]

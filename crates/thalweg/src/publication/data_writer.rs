@@ -8,7 +8,6 @@ use std::time::Duration;
 use thalweg_cdr as cdr;
 use thalweg_rtps::history::{ChangeKind, PayloadKind};
 use thalweg_rtps::payload::Payload;
-use thalweg_rtps::qos::Durability;
 use thalweg_rtps::time::Timestamp;
 use thalweg_rtps::types::{Guid, KeyHash, Keyed, SequenceNumber};
 use thalweg_rtps::writer::{WriterCounters, WriterExplanation};
@@ -96,10 +95,6 @@ impl<T: TopicType> DataWriter<T> {
     /// Does not write a sample that the content filter of every reader refuses; returns the number of the last one that was written.
     #[inline(never)]
     fn pass_over_unwanted(&self, sample: &T, instance: KeyHash) -> Option<SequenceNumber> {
-        // What is kept for late readers is written, whoever refuses it now.
-        if self.cell.qos().durability != Durability::Volatile {
-            return None;
-        }
         let refusing = self.cell.filters().refusing(sample);
         if refusing.is_empty() {
             return None;

@@ -102,11 +102,12 @@ impl<'a> Decoder<'a> {
 
     /// Whether the innermost frame ends before a member of an appendable type that takes so many bytes at least: then the member has its
     /// default. In XCDR1 nothing tells an older sender's last member from the padding behind it, which fills a payload up to four bytes
-    /// (RTPS 2.5 §9.4.1).
+    /// (RTPS 2.5 §9.4.1). Of a member of a payload with nothing but keys, nobody knows how many bytes it takes.
     #[inline]
     pub fn ends_before(&self, bytes_min: usize) -> bool {
         let remaining = self.remaining();
-        remaining == 0 || (remaining < bytes_min.min(PADDING_END) && self.representation == Representation::Xcdr1)
+        let may_be_padding = self.representation == Representation::Xcdr1 && !self.key_only;
+        remaining == 0 || (remaining < bytes_min.min(PADDING_END) && may_be_padding)
     }
 
     /// Whether the payload holds key members only.

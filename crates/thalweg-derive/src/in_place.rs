@@ -100,6 +100,8 @@ impl DerivedStructure<'_> {
             let otherwise = if member.key {
                 let message = format!("key member {}", member.id);
                 quote!(return ::core::result::Result::Err(decoder.error(#message))#named;)
+            } else if member.optional {
+                quote!(self.#field = ::core::option::Option::None;)
             } else {
                 let missing = member.default_value(cdr);
                 quote!(self.#field = #missing;)

@@ -198,3 +198,39 @@ fn a_key_of_types_that_double_is_not_looked_at_for_ever() {
         assert_eq!(fits, Ok(false), "{last:?}");
     }
 }
+
+#[derive(Topic, Clone, Debug, Default)]
+#[topic(crate = "thalweg_cdr", extensibility = "final")]
+struct Inner {
+    #[topic(key)]
+    k: u8,
+    rest: i32,
+}
+
+#[derive(Topic, Clone, Debug, Default)]
+#[topic(crate = "thalweg_cdr", extensibility = "appendable")]
+struct Outer {
+    i: Inner,
+}
+
+#[derive(Topic, Clone, Debug, Default)]
+#[topic(crate = "thalweg_cdr", extensibility = "final")]
+struct KeyedByParts {
+    #[topic(key)]
+    a: u8,
+    #[topic(key)]
+    o: Outer,
+}
+
+#[test]
+fn a_key_is_whole_though_it_is_shorter_than_the_members_that_it_is_of() {
+    let value = KeyedByParts { a: 1, o: Outer { i: Inner { k: 7, rest: 9 } } };
+    let expect = cdr::key_hash(&value).expect("hashed");
+    for representation in [cdr::Representation::Xcdr1, cdr::Representation::Xcdr2] {
+        let mut key = Vec::new();
+        cdr::encode_key(&value, representation, &mut key).expect("encoded");
+        assert_eq!(cdr::key_hash_of_payload::<KeyedByParts>(&key, true).expect("hashed"), expect, "{representation:?}");
+        let read: KeyedByParts = cdr::decode_key(&key).expect("decoded");
+        assert_eq!((read.a, read.o.i.k), (1, 7), "{representation:?}");
+    }
+}

@@ -29,6 +29,9 @@ pub(in crate::codec) fn members(
     part: Part,
 ) -> Result<Document, DecodeError> {
     refuse_optional_key(of, decoder, part)?;
+    if part.is_element {
+        decoder.charge(of.members.len(), 1)?;
+    }
     let is_all = !part.is_key || !of.is_keyed();
     // No more than there are bytes: optional members that are absent take no memory.
     let mut found = Vec::with_capacity(of.members.len().min(decoder.remaining()));
@@ -40,7 +43,9 @@ pub(in crate::codec) fn members(
             false => ends_before(&member.member_type, decoder, part),
         };
         let may_end = member.is_optional || (of.extensibility != Extensibility::Final && !member.is_key);
-        let value = match may_end && ends() {
+        let at = decoder.offset();
+        let is_missing = may_end && ends();
+        let value = match is_missing {
             true if member.is_optional => None,
             true => Some(part.default_of(&member.member_type, &member.annotations, decoder)?),
             false if member.is_optional => {
@@ -51,6 +56,10 @@ pub(in crate::codec) fn members(
                 value => value,
             },
         };
+        // An element's structures without members take memory and no bytes; a default has been charged.
+        if part.is_element && !is_missing && value.is_some() && decoder.offset() == at {
+            decoder.charge(1, size_of::<(MapKey, Document)>())?;
+        }
         found.extend(value.map(|value| (MapKey::Text(Arc::clone(&member.name)), value)));
     }
     Ok(Document::Map(found))

@@ -1,5 +1,6 @@
 //! Whether samples of a writer's type fit the type of a reader (DDS-XTypes 1.3 §7.2.4).
 
+mod leaves;
 mod places;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,11 +8,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use thalweg_cdr::Extensibility;
-use thalweg_cdr::description::{
-    Bitmask, Enumeration, Literal, Primitive, Structure, StructureMember, Type, Union, UnionCase,
-};
+use thalweg_cdr::description::{Primitive, Structure, StructureMember, Type, Union, UnionCase};
 
-use places::{MemberPlaces, first_id, hash_of};
+use leaves::{bounds, enumerations, holds};
+use places::{MemberPlaces, first_id};
 
 /// The differences that a reader permits (DDS-XTypes 1.3 §7.6.3.7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -63,11 +63,27 @@ impl fmt::Display for TypeDifference {
 /// Whether each sample of `writer` can be read as a sample of `reader`.
 ///
 /// # Errors
-/// The first difference that the rules do not permit.
+/// The first difference that the rules do not permit; also that the types have more parts than are compared.
 pub fn check(writer: &Type, reader: &Type, permitted: Permitted) -> Result<(), TypeDifference> {
+    check_counted(writer, reader, permitted).0
+}
+
+/// As [`check`], with the steps that it took: members, literals, labels and uses of types that were looked at.
+pub fn check_counted(writer: &Type, reader: &Type, permitted: Permitted) -> (Result<(), TypeDifference>, usize) {
+    check_within(writer, reader, permitted, STEPS_MAX)
+}
+
+fn check_within(
+    writer: &Type,
+    reader: &Type,
+    permitted: Permitted,
+    steps_max: usize,
+) -> (Result<(), TypeDifference>, usize) {
+    let (path, assumed) = (Vec::new(), BTreeSet::new());
     let mut comparing =
-        Comparing { permitted, keys: Keys::Marked, ends: true, path: Vec::new(), assumed: BTreeSet::new(), levels: 0 };
-    comparing.types(writer, reader).map_err(|why| TypeDifference { path: comparing.path.concat(), why })
+        Comparing { permitted, keys: Keys::Marked, ends: true, path, assumed, levels: 0, steps: 0, steps_max };
+    let fits = comparing.types(writer, reader);
+    (fits.map_err(|why| TypeDifference { path: comparing.path.concat(), why }), comparing.steps)
 }
 
 struct Comparing {
@@ -80,6 +96,8 @@ struct Comparing {
     /// Pairs of types that fit, or are being compared: those that contain themselves fit unless something else differs.
     assumed: BTreeSet<Pair>,
     levels: usize,
+    steps: usize,
+    steps_max: usize,
 }
 
 /// What key members mean where types are compared (DDS-XTypes 1.3 §7.2.2.4.5, §7.2.2.4.6).
@@ -101,6 +119,9 @@ type Place = (usize, usize);
 /// Deepest nesting of what is compared, chosen for the stack of a thread: two components may lead through each other for as many
 /// levels as there are pairs of their types.
 const LEVELS_MAX: usize = 256;
+/// Most steps of a comparison, chosen by us: several for each of the members that a type of others may have, and a fraction of a second.
+/// The cases of two unions may select each other in all combinations, so that few bytes would make many.
+const STEPS_MAX: usize = 1 << 20;
 
 type Fits = Result<(), String>;
 
@@ -109,6 +130,15 @@ fn differ<T>(why: impl Into<String>) -> Result<T, String> {
 }
 
 impl Comparing {
+    /// Counts parts that are looked at.
+    fn look_at(&mut self, parts: usize) -> Fits {
+        self.steps = self.steps.saturating_add(parts);
+        if self.steps > self.steps_max {
+            return differ(format!("they have more than {} parts, which are not compared", self.steps_max));
+        }
+        Ok(())
+    }
+
     /// Compares within a member; after a difference the path stays as it is.
     fn within(&mut self, name: &str, compare: impl FnOnce(&mut Self) -> Fits) -> Fits {
         let step = if self.path.is_empty() || name == "[]" { name.to_owned() } else { format!(".{name}") };
@@ -170,6 +200,7 @@ impl Comparing {
     }
 
     fn types(&mut self, writer: &Type, reader: &Type) -> Fits {
+        self.look_at(1)?;
         self.levels += 1;
         if self.levels > LEVELS_MAX {
             return differ(format!("they nest more than {LEVELS_MAX} levels, which is not compared"));
@@ -207,7 +238,10 @@ impl Comparing {
                     comparing.types(one, other)
                 })
             }
-            (Type::Enumeration(one), Type::Enumeration(other)) => enumerations(one, other, self.keys),
+            (Type::Enumeration(one), Type::Enumeration(other)) => self.once(one, other, |comparing| {
+                comparing.look_at(one.literals.len() + other.literals.len())?;
+                enumerations(one, other, comparing.keys)
+            }),
             (Type::Bitmask(one), Type::Bitmask(other)) if one.bit_bound == other.bit_bound => Ok(()),
             (Type::Bitmask(mask), Type::Primitive(number)) | (Type::Primitive(number), Type::Bitmask(mask))
                 if holds(*number, mask) =>
@@ -230,6 +264,7 @@ impl Comparing {
 
     fn structures(&mut self, writer: &Structure, reader: &Structure) -> Fits {
         same_extensibility(writer.extensibility, reader.extensibility)?;
+        self.look_at(writer.members.len() + reader.members.len())?;
         if self.keys == Keys::Alone {
             return self.keys_of(writer, reader);
         }
@@ -344,6 +379,8 @@ impl Comparing {
 
     fn unions(&mut self, writer: &Union, reader: &Union) -> Fits {
         same_extensibility(writer.extensibility, reader.extensibility)?;
+        let parts = |union: &Union| union.cases.iter().map(|case| 1 + case.labels.len()).sum::<usize>();
+        self.look_at(parts(writer) + parts(reader))?;
         if self.keys != Keys::Ignored && writer.is_keyed != reader.is_keyed {
             return differ("the discriminator is a key on one side alone");
         }
@@ -420,51 +457,6 @@ fn same_extensibility(writer: Extensibility, reader: Extensibility) -> Fits {
         Extensibility::Mutable => "mutable",
     };
     differ(format!("the writer's type is {}, the reader's {}", word(writer), word(reader)))
-}
-
-fn bounds(writer: Option<usize>, reader: Option<usize>, is_permitted: bool, what: &str) -> Fits {
-    let most = |bound: Option<usize>| bound.unwrap_or(usize::MAX);
-    if is_permitted || most(reader) >= most(writer) {
-        return Ok(());
-    }
-    let text = |bound: Option<usize>| bound.map_or("no bound".to_owned(), |bound| format!("a bound of {bound}"));
-    differ(format!("{what} with {} does not fit into one with {}", text(writer), text(reader)))
-}
-
-fn enumerations(writer: &Enumeration, reader: &Enumeration, keys: Keys) -> Fits {
-    if writer.bit_bound != reader.bit_bound {
-        return differ(format!("an enumeration of {} bits is not one of {}", writer.bit_bound, reader.bit_bound));
-    }
-    if let (Some(one), Some(other)) = (writer.extensibility, reader.extensibility) {
-        same_extensibility(one, other)?;
-    }
-    // Of one that does not tell, the other one's is taken.
-    let is_final = writer.extensibility.or(reader.extensibility) == Some(Extensibility::Final);
-    let mut common = 0;
-    let places = |key: &dyn Fn(&Literal) -> i64| -> BTreeMap<i64, usize> {
-        reader.literals.iter().enumerate().rev().map(|(place, literal)| (key(literal), place)).collect()
-    };
-    let hash = |literal: &Literal| i64::from(u32::from_be_bytes(hash_of(&literal.name)));
-    let (values, names) = (places(&|literal| literal.value.into()), places(&hash));
-    for literal in &writer.literals {
-        match (values.get(&literal.value.into()), names.get(&hash(literal))) {
-            (Some(one), Some(other)) if one == other => common += 1,
-            (None, None) if !is_final && keys != Keys::Alone => {}
-            (None, None) => return differ(format!("the reader lacks the literal {}", literal.name)),
-            _ => return differ(format!("the literal {} has another value or name at the reader", literal.name)),
-        }
-    }
-    if is_final && common != reader.literals.len() {
-        return differ("the writer lacks a literal of the reader");
-    }
-    if common == 0 { differ("they have no literal in common") } else { Ok(()) }
-}
-
-fn holds(number: Primitive, mask: &Bitmask) -> bool {
-    matches!(
-        (number, mask.holder_bytes()),
-        (Primitive::UInt8, 1) | (Primitive::UInt16, 2) | (Primitive::UInt32, 4) | (Primitive::UInt64, 8)
-    )
 }
 
 fn kind(of: &Type) -> String {

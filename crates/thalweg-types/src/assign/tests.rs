@@ -1,5 +1,7 @@
 //! Pairs of types that fit, and pairs that do not, with the place.
 
+use thalweg_cdr::description::{Enumeration, Literal};
+
 use super::*;
 use crate::idl;
 
@@ -220,6 +222,49 @@ fn types_of_many_members_are_compared_at_once() {
     let literals = (0..count).map(|value| format!("L{value}")).collect::<Vec<_>>().join(", ");
     let enumeration = format!("@appendable enum E {{ {literals} }}; @final struct T {{ E e; }};");
     fits(&enumeration, &enumeration, "");
+}
+
+/// The type `T` of a text of IDL.
+#[track_caller]
+fn type_of(text: &str) -> Type {
+    idl::parse(text).expect("IDL").find("T").expect("T").clone()
+}
+
+#[test]
+fn an_enumeration_that_many_members_have_is_compared_once() {
+    let literals = (0..200).map(|value| format!("L{value}")).collect::<Vec<_>>().join(", ");
+    let members: String = (0..200).map(|number| format!("E m{number}; ")).collect();
+    let text = format!("enum E {{ {literals} }}; struct T {{ {members} }};");
+    let [one, other] = [(); 2].map(|()| type_of(&text));
+    let (fits, steps) = check_counted(&one, &other, Permitted::default());
+    assert_eq!(fits, Ok(()));
+    // The literals and members of both sides, and a use for each member.
+    assert!((1_000..1_010).contains(&steps), "{steps}");
+}
+
+#[test]
+fn what_the_cases_of_unions_select_in_all_combinations_is_compared_within_a_bound() {
+    // Each of forty structures here meets each of forty there.
+    let count = 40;
+    let text = |is_by_row: bool| {
+        let structures: String = (0..count).map(|number| format!("struct S{number} {{ long a; long b; }}; ")).collect();
+        let cases = (0..count).map(|case| {
+            let label = |other: usize| if is_by_row { case * count + other } else { other * count + case };
+            let labels: String = (0..count).map(|other| format!("case {}: ", label(other))).collect();
+            format!("{labels} S{case} m{case}; ")
+        });
+        format!("{structures} @appendable union T switch (long) {{ {} }};", cases.collect::<String>())
+    };
+    let [one, other] = [true, false].map(|is_by_row| type_of(&text(is_by_row)));
+    let permitted = Permitted { member_names: true, ..Permitted::default() };
+    let (fits, steps) = check_counted(&one, &other, permitted);
+    // Of each pair its use, two members on both sides, and their uses.
+    assert_eq!(fits, Ok(()));
+    assert!((7 * count * count..10 * count * count).contains(&steps), "{steps}");
+    let (fits, bounded) = check_within(&one, &other, permitted, steps / 2);
+    let why = fits.expect_err("it is too much").why;
+    assert_eq!(why, format!("they have more than {} parts, which are not compared", steps / 2));
+    assert!(bounded < steps / 2 + 10, "{bounded}");
 }
 
 #[test]

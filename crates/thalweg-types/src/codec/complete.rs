@@ -99,22 +99,24 @@ pub(crate) fn default_leaves(of: &Type, leaves_max: usize) -> Option<usize> {
 }
 
 /// How many of so many leaves are left when the default of a type has taken its own; `None` when it takes more, found in as many
-/// steps. Numbers and texts are leaves, and 32 octets in a row are one.
+/// steps. Numbers and texts are leaves, and 32 octets in a row are one; so are 32 members, or cases and their labels, that are looked at.
 fn rest(of: &Type, room: usize) -> Option<usize> {
     match &*of.followed() {
         Type::Array { element, count } if is_octet(element) => room.checked_sub(1 + count / 32),
         Type::Array { element, count } => {
+            let room = room.checked_sub(1)?;
             let one = room - rest(element, room)?;
             room.checked_sub(one.checked_mul(*count)?)
         }
         Type::Structure(found) => {
             let mut required = found.members.iter().filter(|member| !member.is_optional);
-            required.try_fold(room.checked_sub(1)?, |room, member| {
+            required.try_fold(room.checked_sub(1 + found.members.len() / 32)?, |room, member| {
                 member_rest(&member.member_type, &member.annotations, room)
             })
         }
         Type::Union(found) => {
-            let room = room.checked_sub(1)?;
+            let looked_at: usize = found.cases.iter().map(|case| 1 + case.labels.len()).sum();
+            let room = room.checked_sub(1 + looked_at / 32)?;
             let member = default_case(found).1.and_then(|case| Some((case.case_type.as_ref()?, &case.annotations)));
             member.map_or(Some(room), |(case_type, annotations)| member_rest(case_type, annotations, room))
         }

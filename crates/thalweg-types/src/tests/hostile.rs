@@ -31,6 +31,19 @@ fn hostile_bytes_cost_no_memory() {
 }
 
 #[test]
+fn elements_of_no_bytes_cost_no_memory_that_the_input_does_not_deserve() {
+    let doubled = |level: usize| format!("@final struct S{level} {{ S{0} a; S{0} b; }};", level - 1);
+    let levels: String = (1..=6).map(doubled).collect();
+    let mut types = Types::default();
+    types
+        .add_idl(&format!("@appendable struct S0 {{}}; {levels} @final struct T {{ sequence<S6> of; }};"))
+        .expect("IDL");
+    let of_32_000 = [0, 1, 0, 0, 0, 0x7d, 0, 0];
+    let error = codec::decode(types.find("T").expect("the type"), &of_32_000).expect_err("much").to_string();
+    assert!(error.contains("for an input of this size"), "{error}");
+}
+
+#[test]
 fn names_of_flags_and_literals_cost_no_memory_that_the_input_does_not_deserve() {
     let mut types = Types::default();
     let long = "a".repeat(200);
@@ -123,6 +136,30 @@ fn a_default_has_no_more_parts_than_can_be_meant() {
     }
     let read = codec::decode(types.find("Few").expect("the type"), &older).expect("decoded");
     assert_eq!(read.member("names"), Some(&Document::Array(vec![Document::Text(String::new()); 100])));
+}
+
+#[test]
+fn the_defaults_of_all_types_of_a_component_are_counted_together() {
+    use super::recursive::{component_of, library_with};
+    // A chain in which each has the next one twice, and further types that have the first one, each with as large a default.
+    let made = |further: usize| {
+        let last = 15 + further;
+        let text = |index: usize| match index {
+            0..15 => format!("struct T{index:02} {{ T{next:02} a; T{next:02} b; }}", next = index + 1),
+            15 => "struct T15 { sequence<T00> a; sequence<T16> b; }".to_owned(),
+            _ if index == last => format!("struct T{index:02} {{ T00 a; }}"),
+            _ => format!("struct T{index:02} {{ T00 a; sequence<T{next:02}> b; }}", next = index + 1),
+        };
+        let texts: Vec<String> = (0..=last).map(text).collect();
+        let (library, whole) = library_with(&component_of(&texts.iter().map(String::as_str).collect::<Vec<_>>()));
+        library.resolve_counted(&whole.part(1))
+    };
+    let (few, steps) = made(3);
+    assert!(few.is_ok() && (600_000..800_000).contains(&steps), "{steps}");
+    let (many, steps) = made(20);
+    let error = many.map(drop).expect_err("refused").to_string();
+    assert!(error.contains("too many members"), "{error}");
+    assert!(steps < 1_200_000, "{steps}");
 }
 
 #[test]

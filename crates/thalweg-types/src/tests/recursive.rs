@@ -257,7 +257,7 @@ fn what_the_types_of_a_component_have_from_each_other_is_bounded() {
 }
 
 /// The minimal objects of structures that use each other, without regard to whether that makes a type.
-fn component_of(structures: &[&str]) -> Vec<TypeObject> {
+pub(super) fn component_of(structures: &[&str]) -> Vec<TypeObject> {
     use crate::type_object::{CollectionHeader, MemberName, ObjectBody, ObjectMember, TypeHeader};
     let length = i32::try_from(structures.len()).expect("few");
     let part = |name: &str| TypeIdentifier::Component {
@@ -289,7 +289,7 @@ fn component_of(structures: &[&str]) -> Vec<TypeObject> {
 }
 
 /// A library with a component of objects in which its hash is zero, and the identifier of the whole.
-fn library_with(objects: &[TypeObject]) -> (TypeLibrary, TypeIdentifier) {
+pub(super) fn library_with(objects: &[TypeObject]) -> (TypeLibrary, TypeIdentifier) {
     let length = i32::try_from(objects.len()).expect("few");
     let bytes: Vec<Vec<u8>> = objects.iter().map(|object| object.to_bytes().expect("written")).collect();
     let hash = TypeObject::hash_of_component(&bytes).expect("a hash");

@@ -90,6 +90,22 @@ impl Size {
     }
 }
 
+/// What is needed to make a type.
+#[derive(Debug, Default)]
+struct Needed {
+    /// The objects that are not here.
+    missing: Vec<TypeIdentifier>,
+    /// What counts of those of others, missing ones included.
+    of_others: Size,
+    /// Bytes of all that are here.
+    bytes: usize,
+    /// What was looked at to find them.
+    steps: usize,
+}
+
+/// So many bytes of objects count as a step: those of a short member.
+const BYTES_OF_STEP: usize = 16;
+
 /// What types refer to, directly or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dependencies {
@@ -320,22 +336,47 @@ impl TypeLibrary {
 
     /// The objects that a type refers to, directly or not, and that are not here.
     pub fn missing(&self, of: &TypeIdentifier) -> Vec<TypeIdentifier> {
-        self.needed(of).0
+        self.needed(of).missing
     }
 
-    /// What is [`missing`](Self::missing) of a type, and what counts of all its objects.
-    fn needed(&self, of: &TypeIdentifier) -> (Vec<TypeIdentifier>, Size) {
-        let (own, mut missing, mut of_others) = (of.objects(), Vec::new(), Size::default());
+    /// What a type needs.
+    fn needed(&self, of: &TypeIdentifier) -> Needed {
+        let (own, mut needed) = (of.objects(), Needed::default());
         self.walk(&own, |next, kept| {
+            needed.steps += 1;
             match kept {
-                Some(kept) if kept.is_own => {}
-                Some(kept) => of_others = of_others.with(kept.size()),
-                None => missing.push(next.clone()),
+                Some(kept) => {
+                    let size = kept.size();
+                    needed.steps += kept.refers_to.len();
+                    needed.bytes += size.bytes;
+                    if !kept.is_own {
+                        needed.of_others = needed.of_others.with(size);
+                    }
+                }
+                None => needed.missing.push(next.clone()),
             }
             true
         });
-        of_others.objects += missing.len();
-        (missing, of_others)
+        needed.of_others.objects += needed.missing.len();
+        needed
+    }
+
+    /// Whether all objects of a type are here and not too many, with the steps that it took to look: the objects, and how often they
+    /// refer to others.
+    ///
+    /// # Errors
+    /// As [`TypeLibrary::resolve`], but for what only its definition shows.
+    pub fn prepare(&self, of: &TypeIdentifier) -> (Result<(), LibraryError>, usize) {
+        let Needed { missing, of_others, steps, .. } = self.needed(of);
+        (self.check_needed(missing, of_others), steps)
+    }
+
+    fn check_needed(&self, missing: Vec<TypeIdentifier>, of_others: Size) -> Result<(), LibraryError> {
+        // Of a type that needs more, the first objects could be forgotten before the last ones come, again and again.
+        if !of_others.with(of_others).is_within(&self.bounds) {
+            return refused("a type whose objects take more than half of the room for those of others");
+        }
+        if missing.is_empty() { Ok(()) } else { Err(LibraryError::Missing(missing)) }
     }
 
     /// What types refer to; `None` where objects of more than so many bytes would have to be looked at for it.
@@ -361,15 +402,17 @@ impl TypeLibrary {
     /// # Errors
     /// When objects are missing, or the type is beyond bounds or what is supported.
     pub fn resolve(&self, of: &TypeIdentifier) -> Result<Type, LibraryError> {
-        let (missing, of_others) = self.needed(of);
-        // Of a type that needs more, the first objects could be forgotten before the last ones come, again and again.
-        if !of_others.with(of_others).is_within(&self.bounds) {
-            return refused("a type whose objects take more than half of the room for those of others");
+        self.resolve_counted(of).0
+    }
+
+    /// As [`resolve`](Self::resolve), with the steps that it took, about: objects, members, and parts of defaults that were looked at.
+    pub fn resolve_counted(&self, of: &TypeIdentifier) -> (Result<Type, LibraryError>, usize) {
+        let Needed { missing, of_others, bytes, steps } = self.needed(of);
+        if let Err(error) = self.check_needed(missing, of_others) {
+            return (Err(error), steps);
         }
-        if !missing.is_empty() {
-            return Err(LibraryError::Missing(missing));
-        }
-        Resolving::new(self).resolve(of)
+        let (resolved, parts) = Resolving::new(self).resolve(of);
+        (resolved, steps + bytes / BYTES_OF_STEP + parts)
     }
 }
 

@@ -8,6 +8,7 @@ use thalweg_types::type_object::{
     TypeObject, TypeWithSize, describe,
 };
 
+use super::judging::STEPS_PER_SECOND;
 use super::questions::DEPENDENCIES_MAX;
 use super::*;
 use crate::topic::TopicKeys;
@@ -142,6 +143,58 @@ fn objects_that_made_room_for_others_are_asked_for_again_and_verdicts_stay() {
     let again = state.resolve(THERE, &old.information.complete);
     assert!(matches!(again, Err(LibraryError::Missing(_))), "{again:?}");
     assert_eq!(state.questions.poll(at(0), HERE).len(), 1);
+}
+
+/// Three versions of a type, and a store with their objects.
+fn versions() -> ([TypeInformation; 3], TypeStore) {
+    let store = TypeStore::new(HERE);
+    let information = ["", "long b;", "long c;"].map(|more| {
+        let described = described(&format!("@appendable struct T {{ long a; {more} }};"));
+        for (hash, bytes) in &described.objects {
+            store.state().library.insert(*hash, bytes).expect("an object");
+        }
+        described.information
+    });
+    (information, store)
+}
+
+#[test]
+fn types_of_a_participant_are_compared_within_a_bound_in_each_second() {
+    let ([old, new, newest], store) = versions();
+    let judge = |now: Instant, from: GuidPrefix, writer: &TypeInformation, reader: &TypeInformation| {
+        let mut state = store.state();
+        state.judging.turn_to(now, from);
+        state.verdict((from, writer), (HERE, reader), (TypeConsistency::default(), Representation::Xcdr2))
+    };
+    assert_eq!(judge(at(5_000), THERE, &old, &new), TypeVerdict::Assignable);
+    store.state().judging.note(STEPS_PER_SECOND);
+    assert_eq!(judge(at(5_100), THERE, &old, &new), TypeVerdict::Assignable, "it is known");
+    assert_eq!(store.due(), Instant::NEVER);
+    assert_eq!(judge(at(5_200), THERE, &old, &newest), TypeVerdict::Unknown);
+    assert_eq!(store.due(), at(6_000));
+    assert_eq!(judge(at(5_300), GuidPrefix([3; 12]), &newest, &old), TypeVerdict::Assignable, "another one's");
+    assert!(store.state().judging.take_news(at(6_000)));
+    assert_eq!(judge(at(6_000), THERE, &old, &newest), TypeVerdict::Assignable);
+    assert_eq!(store.due(), Instant::NEVER);
+}
+
+#[test]
+fn a_comparison_is_counted_with_all_objects_that_are_looked_at_for_it() {
+    let ([old, ..], store) = versions();
+    let mut state = store.state();
+    let chain = insert_chain(&mut state.library, 2_000);
+    let count = |state: &mut State, second: u64, of: &TypeIdentifier| {
+        state.judging.turn_to(at(second * 1_000), THERE);
+        let rules = (TypeConsistency::default(), Representation::Xcdr2);
+        let verdict = state.verdict((THERE, &named(of.clone())), (HERE, &old), rules);
+        (matches!(verdict, TypeVerdict::Different(_)), state.judging.steps_of(THERE))
+    };
+    let (is_different, few) = count(&mut state, 5, &chain[2]);
+    assert!(is_different && (10..200).contains(&few), "{few}");
+    // Too deep for a type.
+    let (is_different, many) = count(&mut state, 6, &chain[1_999]);
+    assert!(!is_different && many > 4_000, "{many}");
+    assert_eq!(count(&mut state, 7, &chain[1_999]), (false, 0), "its verdict is known");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod flood_tests;
+mod judging;
 mod lookup_end;
 mod questions;
 #[cfg(test)]
@@ -32,6 +33,7 @@ use thalweg_types::type_object::{LibraryError, TypeIdentifier, TypeInformation, 
 
 use crate::runtime::RuntimeState;
 use crate::topic::TopicDescription;
+use judging::JudgingRoom;
 pub use lookup_end::LookupEnd;
 use questions::Questions;
 
@@ -91,6 +93,7 @@ struct State {
     /// The values of TYPE_INFORMATION of the topics that endpoints of ours use, with the names of their types, by the names of the topics.
     announced: BTreeMap<String, (String, Arc<[u8]>)>,
     verdicts: BTreeMap<VerdictKey, TypeVerdict>,
+    judging: JudgingRoom,
     questions: Questions,
     /// Start of the present second, and the bytes of the answers and for them in it.
     answered: (Instant, usize),
@@ -118,7 +121,8 @@ impl DerefMut for HeldState<'_> {
 
 impl Drop for HeldState<'_> {
     fn drop(&mut self) {
-        self.due.store(self.state.questions.due().as_nanos(), Ordering::Release);
+        let due = self.state.questions.due().min(self.state.judging.due());
+        self.due.store(due.as_nanos(), Ordering::Release);
     }
 }
 
@@ -201,7 +205,9 @@ impl TypeStore {
     pub(crate) fn look_up(&self, now: Instant, participant: &Shared<Participant>) -> bool {
         let (requests, has_news) = {
             let mut state = self.state();
-            (state.questions.poll(now, self.own), state.questions.take_news())
+            let requests = state.questions.poll(now, self.own);
+            let (has_answers, has_room) = (state.questions.take_news(), state.judging.take_news(now));
+            (requests, has_answers || has_room)
         };
         if requests.is_empty() && !has_news {
             return false;
@@ -300,11 +306,24 @@ impl State {
     fn resolve(&mut self, participant: GuidPrefix, of: &TypeWithDependencies) -> Result<Type, LibraryError> {
         let resolved = self.library.resolve(&of.of.identifier);
         if let Err(LibraryError::Missing(missing)) = &resolved {
-            let told = of.dependencies.iter().flat_map(|dependency| dependency.identifier.objects());
-            let told = told.filter(|object| !self.library.contains(object));
-            self.questions.want(participant, missing.iter().cloned().chain(told));
+            self.want(participant, of, missing);
         }
         resolved
+    }
+
+    /// What is missing of a type, which is then asked of this participant; `None` where all is here, or it would be too much.
+    fn ask_for_missing(&mut self, participant: GuidPrefix, of: &TypeWithDependencies) -> Option<Vec<TypeIdentifier>> {
+        let (ready, steps) = self.library.prepare(&of.of.identifier);
+        self.judging.note(steps);
+        let Err(LibraryError::Missing(missing)) = ready else { return None };
+        self.want(participant, of, &missing);
+        Some(missing)
+    }
+
+    fn want(&mut self, participant: GuidPrefix, of: &TypeWithDependencies, missing: &[TypeIdentifier]) {
+        let told = of.dependencies.iter().flat_map(|dependency| dependency.identifier.objects());
+        let told = told.filter(|object| !self.library.contains(object));
+        self.questions.want(participant, missing.iter().cloned().chain(told));
     }
 
     fn verdict(
@@ -336,16 +355,16 @@ impl State {
         if let Some(known) = self.verdicts.get(&key) {
             return known.clone();
         }
-        let verdict = match (self.resolve(writer.0, one), self.resolve(reader.0, other)) {
-            (Ok(one), Ok(other)) => match assign::check(&one, &other, permitted) {
-                Ok(()) => TypeVerdict::Assignable,
-                Err(difference) => TypeVerdict::Different(reason(difference.to_string())),
-            },
-            (Err(LibraryError::Missing(missing)), _) => return self.without_objects("writer", &missing),
-            (_, Err(LibraryError::Missing(missing))) => return self.without_objects("reader", &missing),
-            (Err(error), _) => not_comparable("writer", &error),
-            (_, Err(error)) => not_comparable("reader", &error),
-        };
+        if !self.judging.admit() {
+            return TypeVerdict::Unknown;
+        }
+        let missing = [(writer.0, one), (reader.0, other)].map(|(from, of)| self.ask_for_missing(from, of));
+        for (whose, missing) in ["writer", "reader"].into_iter().zip(missing) {
+            if let Some(missing) = missing {
+                return self.without_objects(whose, &missing);
+            }
+        }
+        let verdict = self.compare(&key.0, &key.1, permitted);
         if is_short(&key.0) && is_short(&key.1) {
             if self.verdicts.len() >= VERDICTS_MAX {
                 self.verdicts.clear();
@@ -353,6 +372,24 @@ impl State {
             self.verdicts.insert(key, verdict.clone());
         }
         verdict
+    }
+
+    /// Compares types whose objects are here.
+    fn compare(&mut self, writer: &TypeIdentifier, reader: &TypeIdentifier, permitted: Permitted) -> TypeVerdict {
+        let [(one, of_one), (other, of_other)] = [writer, reader].map(|of| self.library.resolve_counted(of));
+        self.judging.note(of_one.saturating_add(of_other));
+        match (one, other) {
+            (Ok(one), Ok(other)) => {
+                let (fits, steps) = assign::check_counted(&one, &other, permitted);
+                self.judging.note(steps);
+                match fits {
+                    Ok(()) => TypeVerdict::Assignable,
+                    Err(difference) => TypeVerdict::Different(reason(difference.to_string())),
+                }
+            }
+            (Err(error), _) => not_comparable("writer", &error),
+            (_, Err(error)) => not_comparable("reader", &error),
+        }
     }
 
     /// What is known of the type of a writer or a reader while these objects are missing.
@@ -413,6 +450,9 @@ impl TypeDirectory for TypeStore {
         let Ok(other) = TypeInformation::from_bytes(other) else { return malformed("reader") };
         let (from_writer, from_reader) = (writer.guid.prefix, reader.guid.prefix);
         let rules = (reader.qos.type_consistency, writer.qos.representation());
-        self.state().verdict((from_writer, &one), (from_reader, &other), rules)
+        let mut state = self.state();
+        let remote = if from_writer == self.own { from_reader } else { from_writer };
+        state.judging.turn_to(thalweg_transport::clock::now(), remote);
+        state.verdict((from_writer, &one), (from_reader, &other), rules)
     }
 }

@@ -36,10 +36,15 @@ pub(super) struct Resolving<'a> {
     in_components: usize,
     /// Leaves that structures have from their bases, each of which has a copy.
     inherited: usize,
+    /// Leaves of the defaults of types in components, and of the cases of unions there, as far as they were counted.
+    defaults: usize,
 }
 
 /// Most leaves of a type, 32 elements of an array of numbers counted as one; chosen by us: 8 MiB in arrays.
 const LEAVES_MAX: usize = 1 << 18;
+/// Most leaves of all defaults that are counted for one type, chosen by us: a component of few bytes may have many types and cases, each
+/// with a default of as many leaves as a type may have.
+const DEFAULTS_MAX: usize = 4 * LEAVES_MAX;
 /// Deepest nesting of types, each dimension of an array counted; that of values in the codec.
 const DEPTH_MAX: usize = thalweg_cdr::NESTING_MAX as usize;
 /// So many types of a component count as one level of nesting: a default may lead through all of them. Chosen by us, so that the largest
@@ -59,11 +64,15 @@ impl<'a> Resolving<'a> {
             levels: 0,
             in_components: 0,
             inherited: 0,
+            defaults: 0,
         }
     }
 
-    pub(super) fn resolve(mut self, of: &TypeIdentifier) -> Result<Type, LibraryError> {
-        self.identifier(of).map(|(found, _)| found)
+    /// The type, and the leaves that were looked at for it beside those of the objects.
+    pub(super) fn resolve(mut self, of: &TypeIdentifier) -> (Result<Type, LibraryError>, usize) {
+        let found = self.identifier(of).map(|(found, _)| found);
+        // More than a type may have were not looked at.
+        (found, self.in_components.min(LEAVES_MAX) + self.inherited.min(LEAVES_MAX) + self.defaults)
     }
 
     fn identifier(&mut self, of: &TypeIdentifier) -> Result<(Type, usize), LibraryError> {
@@ -150,8 +159,28 @@ impl<'a> Resolving<'a> {
         self.in_components = self.in_components.saturating_add(inherited_within(&definitions, &leaves));
         check_leaves(self.in_components)?;
         let types = tie(definitions).map_err(|error| LibraryError::Refused(error.problem))?;
-        let types: Vec<(Type, usize)> = types.into_iter().map(with_leaves).collect::<Result<_, _>>()?;
+        let types: Vec<(Type, usize)> = types.into_iter().map(|of| self.with_leaves(of)).collect::<Result<_, _>>()?;
         Ok((types, self.levels + objects.len().div_ceil(TYPES_OF_LEVEL)))
+    }
+
+    /// A type that contains itself, with the leaves of its default. The leaves of each definition are few; where each has the next one
+    /// twice, the default of the first is none the less beyond all memory.
+    fn with_leaves(&mut self, of: Type) -> Result<(Type, usize), LibraryError> {
+        if let Type::Union(union) = of.resolved() {
+            for case in union.cases.iter().filter_map(|case| case.case_type.as_ref()) {
+                self.count_default(case)?;
+            }
+        }
+        let leaves = self.count_default(&of)?;
+        Ok((of, leaves))
+    }
+
+    /// The leaves of a default, which are looked at one by one.
+    fn count_default(&mut self, of: &Type) -> Result<usize, LibraryError> {
+        let room = LEAVES_MAX.min(DEFAULTS_MAX - self.defaults);
+        let leaves = default_leaves(of, room);
+        self.defaults += leaves.unwrap_or(room);
+        leaves.map_or_else(|| refused("a type whose default has too many members and elements"), Ok)
     }
 
     fn sequence(&mut self, bound: u32, element: &TypeIdentifier) -> Result<(Type, usize), LibraryError> {
@@ -287,20 +316,6 @@ fn inherited_within(definitions: &[(String, Type)], leaves: &BTreeMap<String, us
 fn leaves_of_remarks(name: &MemberName) -> usize {
     let MemberName::Text { remarks: Some(remarks), .. } = name else { return 0 };
     [&remarks.unit, &remarks.hash_id].into_iter().flatten().map(String::len).sum::<usize>() / REMARKS_OF_LEAF
-}
-
-/// A type that contains itself, with the leaves of its default. The leaves of each definition are few; where each has the next one
-/// twice, the default of the first is none the less beyond all memory.
-fn with_leaves(of: Type) -> Result<(Type, usize), LibraryError> {
-    let cases: Vec<&Type> = match of.resolved() {
-        Type::Union(union) => union.cases.iter().filter_map(|case| case.case_type.as_ref()).collect(),
-        _ => Vec::new(),
-    };
-    let is_bounded = cases.into_iter().all(|case| default_leaves(case, LEAVES_MAX).is_some());
-    match default_leaves(&of, LEAVES_MAX).filter(|_| is_bounded) {
-        Some(leaves) => Ok((of, leaves)),
-        None => refused("a type whose default has too many members and elements"),
-    }
 }
 
 /// The name of a type of a component that has none of its own; in the order of the indices.

@@ -1,13 +1,14 @@
 //! What a reader asks for so that it matches some writers of a topic.
 
 use std::ops::RangeInclusive;
-use std::time::Duration;
 
 use thalweg::discovery::PublicationData;
 use thalweg::qos::{Durability, History, Ownership, ReaderQos, ReaderTiming, Reliability, name_matches};
+use thalweg::types::INFINITE;
 
 /// What a reader asks for, which is what some writers offer. Writers that offer more match it as well: a topic has one reader for each
-/// demand of its writers, and the samples of a writer count at its own reader only.
+/// demand of its writers, and the samples of a writer count at its own reader only. LATENCY_BUDGET makes no difference: a reader that
+/// permits any delay matches writers whatever they promise, and those with OWNERSHIP EXCLUSIVE have one owner among all of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Demand {
     /// RELIABLE.
@@ -18,8 +19,6 @@ pub struct Demand {
     pub ownership: Ownership,
     /// Names that fit the writers' partitions.
     pub partition: Vec<String>,
-    /// The delay that samples may have: a reader that wants them sooner than its writers promise matches none of these.
-    pub latency_budget: Duration,
 }
 
 impl Demand {
@@ -30,11 +29,11 @@ impl Demand {
             is_durable: data.qos.durability != Durability::Volatile,
             ownership: data.qos.ownership.kind(),
             partition: data.qos.partition.iter().map(|name| fitting(name)).collect(),
-            latency_budget: data.qos.timing.latency_budget,
         }
     }
 
-    /// The reader's QoS, for one whose samples are taken as they come.
+    /// The reader's QoS, for one whose samples are taken as they come. It permits any delay: where times of arrival matter, the reader
+    /// [hands over on arrival](thalweg::DataReaderBuilder::hand_over_on_arrival).
     pub fn to_reader_qos(&self) -> ReaderQos {
         ReaderQos {
             reliability: if self.is_reliable { Reliability::RELIABLE } else { Reliability::BestEffort },
@@ -43,7 +42,7 @@ impl Demand {
             history: History::KeepLast(DEPTH),
             ownership: self.ownership,
             partition: self.partition.clone(),
-            timing: ReaderTiming { latency_budget: self.latency_budget, ..ReaderTiming::default() },
+            timing: ReaderTiming { latency_budget: INFINITE, ..ReaderTiming::default() },
             ..ReaderQos::default()
         }
     }
@@ -137,8 +136,10 @@ const DEPTH: u32 = 1_024;
 
 #[cfg(test)]
 mod tests {
-    use thalweg::qos::{MatchResult, Request, WriterQos, match_endpoints, partitions_match};
-    use thalweg::types::{EntityId, Guid, GuidPrefix, INFINITE};
+    use std::time::Duration;
+
+    use thalweg::qos::{MatchResult, Request, WriterOwnership, WriterQos, match_endpoints, partitions_match};
+    use thalweg::types::{EntityId, Guid, GuidPrefix};
 
     use super::*;
 
@@ -158,6 +159,17 @@ mod tests {
             };
             assert_eq!(match_endpoints(&offer, &request), MatchResult::Match, "{budget:?}");
         }
+    }
+
+    #[test]
+    fn writers_that_promise_different_delays_have_one_reader_and_so_one_owner() {
+        let guid = Guid { prefix: GuidPrefix([1; 12]), entity: EntityId([0, 0, 1, 3]) };
+        let demand = |budget_ms: u64, strength: i32| {
+            let qos = WriterQos::default().latency_budget(Duration::from_millis(budget_ms));
+            Demand::of(&PublicationData::new(guid, "t", "T", qos.ownership(WriterOwnership::Exclusive { strength })))
+        };
+        assert_eq!(demand(0, 9), demand(20, 1));
+        assert_eq!(demand(0, 9).ownership, Ownership::Exclusive);
     }
 
     #[test]

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use thalweg::qos::Durability;
 use thalweg::types::Keyed;
 use thalweg::{Error, ErrorKind, KeyOf, Payload, Type, WriterOptions};
 
@@ -418,12 +419,13 @@ impl<'a> Player<'a> {
         }
         let name = self.renamed(&recorded.topic).map_or_else(|| recorded.topic.clone(), |name| wire_topic(name));
         let written = WrittenType::new(&recorded.type_name, recorded.keyed, of.as_ref());
-        let participant = self.members.writing(&name, written)?;
+        let qos = recorded.qos.to_writer_qos(self.options.rate);
+        let participant = self.members.writing(&name, written, qos.durability == Durability::Transient)?;
         let mut topic = participant.create_raw_topic(&name, &recorded.type_name, recorded.keyed, key_of);
         if let Some(of) = &of {
             topic = topic.described_as(of).map_err(|error| error.to_string())?;
         }
-        let builder = participant.writer_builder(&topic).qos(recorded.qos.to_writer_qos(self.options.rate));
+        let builder = participant.writer_builder(&topic).qos(qos);
         // What is kept for late readers holds up nothing. The histories of TRANSIENT writers of a topic are told apart.
         let history_name = self.writers.count().to_string();
         let options = WriterOptions { evicts_history: true, history_name, ..WriterOptions::default() };

@@ -304,7 +304,9 @@ impl<'a> Recorder<'a> {
         let topic = self.participant.create_raw_topic(&about.name, &about.type_name, about.keyed, key_of);
         let intake = Intake::new(Arc::clone(about), demand.clone(), Arc::clone(&self.shared));
         let builder = self.participant.reader_builder(&topic).qos(demand.to_reader_qos()).ignore_own_publications();
-        let reader = builder.tell_every_end().on_data(Delivery::Inline, move |reader| intake.take(reader)).create();
+        // Log times are times of arrival.
+        let builder = builder.tell_every_end().hand_over_on_arrival();
+        let reader = builder.on_data(Delivery::Inline, move |reader| intake.take(reader)).create();
         reader.map_err(|error| error.to_string())
     }
 

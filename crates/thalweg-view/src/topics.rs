@@ -404,7 +404,7 @@ impl ReaderOf<'_> {
             exchange.wake();
         };
         let builder = participant.reader_builder(&topic).qos(self.demand.to_reader_qos()).ignore_own_publications();
-        builder.on_data(Delivery::Inline, hand_over).create()
+        builder.hand_over_on_arrival().on_data(Delivery::Inline, hand_over).create()
     }
 }
 

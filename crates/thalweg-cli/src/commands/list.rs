@@ -127,7 +127,8 @@ pub(super) struct Policies {
     ownership: String,
     /// Milliseconds; null for infinite.
     deadline_ms: Option<f64>,
-    latency_budget_ms: f64,
+    /// Milliseconds; null for infinite.
+    latency_budget_ms: Option<f64>,
     representation: Vec<String>,
     partition: Vec<String>,
 }
@@ -276,7 +277,7 @@ impl Endpoint {
             qos: Policies {
                 ownership: qos.ownership.kind().to_string(),
                 deadline_ms: millis(qos.timing.deadline),
-                latency_budget_ms: qos.timing.latency_budget.as_secs_f64() * 1e3,
+                latency_budget_ms: millis(qos.timing.latency_budget),
                 representation: names(&qos.data_representation),
                 partition: qos.partition.clone(),
                 ..policies
@@ -296,7 +297,7 @@ impl Endpoint {
             qos: Policies {
                 ownership: qos.ownership.to_string(),
                 deadline_ms: millis(qos.timing.deadline),
-                latency_budget_ms: qos.timing.latency_budget.as_secs_f64() * 1e3,
+                latency_budget_ms: millis(qos.timing.latency_budget),
                 representation: names(&qos.data_representation),
                 partition: qos.partition.clone(),
                 ..policies
@@ -321,7 +322,7 @@ impl Policies {
             liveliness: liveliness.to_string(),
             ownership: String::new(),
             deadline_ms: None,
-            latency_budget_ms: 0.0,
+            latency_budget_ms: None,
             representation: Vec::new(),
             partition: Vec::new(),
         }
@@ -368,10 +369,20 @@ const LOOK_PERIOD: Duration = Duration::from_millis(20);
 
 #[cfg(test)]
 mod tests {
-    use thalweg::qos::WriterQos;
+    use thalweg::qos::{ReaderQos, WriterQos};
     use thalweg::types::{EntityId, Guid, GuidPrefix};
 
     use super::*;
+
+    #[test]
+    fn a_delay_without_a_bound_is_told_by_no_number() {
+        let guid = Guid { prefix: GuidPrefix([1; 12]), entity: EntityId([0, 0, 1, 4]) };
+        let budget_ms = |budget: Duration| {
+            let qos = ReaderQos::default().latency_budget(budget);
+            Endpoint::reader(&SubscriptionData::new(guid, "t", "T", qos)).qos.latency_budget_ms
+        };
+        assert_eq!([Duration::from_millis(20), INFINITE].map(budget_ms), [Some(20.0), None]);
+    }
 
     #[test]
     fn no_name_of_a_stranger_forges_a_line() {

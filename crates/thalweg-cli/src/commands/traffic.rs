@@ -389,6 +389,7 @@ fn create_reader(
     let (own, counts, demands) = (demand.clone(), Arc::clone(counts), demands.clone());
     let builder = participant.reader_builder(&topic).qos(demand.to_reader_qos()).ignore_own_publications();
     builder
+        .hand_over_on_arrival()
         .on_data(Delivery::Inline, move |reader: &DataReader<Raw>| {
             let samples = reader.take(usize::MAX);
             let demands = demands.lock();

@@ -132,7 +132,7 @@ impl Disk {
     }
 
     fn write(&mut self, arrival: &QueuedSample) -> Result<(), RecordingError> {
-        if let QueuedContent::End { .. } = arrival.content {
+        if matches!(arrival.content, QueuedContent::End { .. }) && arrival.about.tells_instances() {
             self.latched.end(arrival.writer, arrival.instance);
         }
         let log_time_ns = self.log_time_ns(arrival);

@@ -186,8 +186,7 @@ fn the_search_for_a_type_waits_for_no_silent_participant() {
 }
 
 fn demand(is_reliable: bool, is_durable: bool) -> Demand {
-    let (ownership, partition, latency_budget) = (Ownership::Shared, Vec::new(), Duration::ZERO);
-    Demand { is_reliable, is_durable, ownership, partition, latency_budget }
+    Demand { is_reliable, is_durable, ownership: Ownership::Shared, partition: Vec::new() }
 }
 
 /// Makes a writer of a topic known that asks for a reader of its own.

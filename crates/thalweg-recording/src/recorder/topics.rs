@@ -64,6 +64,11 @@ impl AboutTopic {
             None => Some(KeyHash::default()),
         })
     }
+
+    /// Whether [`AboutTopic::key_of`] tells instances apart, or there is one: the end of one is not that of all others then.
+    pub fn tells_instances(&self) -> bool {
+        self.keyed == Keyed::No || matches!(self.found.get(), Some(Some(_)))
+    }
 }
 
 /// The topics by their names, each with its definitions in the order in which they were met.

@@ -181,6 +181,25 @@ fn transient_writers_of_a_topic_are_replayed_to_readers_that_ask_for_their_like(
 }
 
 #[test]
+fn more_transient_writers_are_replayed_than_a_participant_keeps_histories() {
+    let folder = Folder::new("many-transient");
+    let path = folder.0.join("run.mcap");
+    let qos = WriterQos::default().durability(Durability::Transient);
+    let writers: Vec<RecordedWriter> = (0..1_030).map(|number| with_qos("map", &format!("g{number}"), &qos)).collect();
+    let samples: Vec<Written> = (0..writers.len()).map(|place| (place, 1, 1, 1, 1)).collect();
+    write(&path, &writers, &samples);
+    let joins = std::cell::Cell::new(0);
+    let join = || {
+        joins.set(joins.get() + 1);
+        joined("many-transient")
+    };
+    let types = |_: &str| Ok(None);
+    let player = Player::open(&join, std::slice::from_ref(&path), started(Duration::ZERO, 1.0), &types);
+    assert_eq!(player.map(|player| player.topics()).map_err(|error| error.to_string()), Ok(vec!["map".to_owned()]));
+    assert_eq!(joins.get(), 2);
+}
+
+#[test]
 fn what_a_writer_wrote_in_each_of_its_partitions_is_replayed_there() {
     let folder = Folder::new("moved");
     let path = folder.0.join("run.mcap");

@@ -49,7 +49,7 @@ impl Participant {
     }
 
     /// The least LATENCY_BUDGET of the application's endpoints; zero without any, and with a reliable writer, whose next samples may wait
-    /// for acknowledgements. What arrives may wait for part of it.
+    /// for acknowledgements, or a [prompt](crate::reader::Reader::set_prompt) reader. What arrives may wait for part of it.
     pub fn latency_budget(&mut self) -> Duration {
         if let Some(known) = self.endpoints.latency {
             return known;
@@ -61,7 +61,10 @@ impl Participant {
             true => Duration::ZERO,
             false => writer.qos.timing.latency_budget,
         });
-        let of_readers = readers.map(|(_, reader)| reader.shared.lock().qos().timing.latency_budget);
+        let of_readers = readers.map(|(_, reader)| {
+            let reader = reader.shared.lock();
+            if reader.is_prompt() { Duration::ZERO } else { reader.qos().timing.latency_budget }
+        });
         let mut least = None;
         for budget in of_writers.chain(of_readers) {
             least = Some(least.unwrap_or(budget).min(budget));
@@ -175,5 +178,23 @@ mod tests {
         let entity = reliable.lock().guid().entity;
         participant.delete_writer(now, entity);
         assert_eq!(participant.latency_budget().as_millis(), 7);
+    }
+
+    #[test]
+    fn nothing_may_wait_with_a_prompt_reader_whatever_delay_that_permits() {
+        let mut net = Net::new(1);
+        let (now, participant) = (net.now, &mut net.nodes[0].participant);
+        for (is_prompt, budget_ms) in [(false, 20), (true, 0)] {
+            let (topic_name, type_name) = ("topic".to_owned(), "type".to_owned());
+            let mut qos = reliable_reader(History::KeepAll);
+            qos.timing.latency_budget = Duration::from_millis(20);
+            let (qos, keys, filter) = (Arc::new(qos), KeySource::Wire, None);
+            let config = ReaderConfig { topic_name, type_name, keyed: Keyed::No, qos, keys, filter };
+            let reader = participant.create_reader(now, config).expect("a legal QoS");
+            if is_prompt {
+                reader.lock().set_prompt();
+            }
+            assert_eq!(participant.latency_budget().as_millis(), budget_ms);
+        }
     }
 }

@@ -109,6 +109,8 @@ pub struct Reader {
     budget: ReassemblyBudget,
     /// A take made room for samples that had waited; the application has not been told of them.
     refilled: bool,
+    /// Its samples are handed over as they arrive, whatever its LATENCY_BUDGET permits.
+    is_prompt: bool,
     armed: Option<Instant>,
     counters: ReaderCounters,
 }
@@ -141,6 +143,7 @@ impl Reader {
             pool: PayloadPool::new(POOL_BYTES),
             budget,
             refilled: false,
+            is_prompt: false,
             armed: None,
             counters: ReaderCounters::default(),
         }

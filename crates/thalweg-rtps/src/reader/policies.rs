@@ -176,6 +176,17 @@ impl Reader {
         self.handover.cache.tell_every_end();
     }
 
+    /// Lets nothing gather for it, whatever its LATENCY_BUDGET permits; to be called before the driver asks for
+    /// [`Participant::latency_budget`](crate::participant::Participant::latency_budget).
+    pub fn set_prompt(&mut self) {
+        self.is_prompt = true;
+    }
+
+    /// Whether [`Reader::set_prompt`] was called.
+    pub fn is_prompt(&self) -> bool {
+        self.is_prompt
+    }
+
     /// A matched writer has lost its liveliness: its instances lose it, but it stays matched.
     pub fn writer_not_alive(&mut self, now: Instant, guid: Guid) -> ReaderOutcome {
         if let Some(admission) = &mut self.handover.admission {

@@ -36,8 +36,7 @@ fn guid(number: u8) -> Guid {
 }
 
 fn demand(is_durable: bool) -> Demand {
-    let (ownership, partition, latency_budget) = (Ownership::Shared, Vec::new(), Duration::ZERO);
-    Demand { is_reliable: true, is_durable, ownership, partition, latency_budget }
+    Demand { is_reliable: true, is_durable, ownership: Ownership::Shared, partition: Vec::new() }
 }
 
 /// Sample `number` of a writer, with `bytes` behind its header.

@@ -23,6 +23,16 @@ pub struct DataReaderBuilder<T> {
     listeners: ReaderListeners,
     filter: Option<AppliedFilter>,
     told_ends: ToldEnds,
+    handover: Handover,
+}
+
+/// When samples are handed over that have arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Handover {
+    /// As LATENCY_BUDGET permits.
+    WithinBudget,
+    /// At once.
+    OnArrival,
 }
 
 /// The ends of instances that a reader tells.
@@ -62,8 +72,9 @@ impl ReaderListeners {
 impl<T> DataReaderBuilder<T> {
     pub(super) fn new(subscriber: Subscriber, topic: Topic<T>) -> DataReaderBuilder<T> {
         let (qos, listeners) = (ReaderQos::default(), ReaderListeners::default());
-        let (publications, filter, told_ends) = (Publications::All, None, ToldEnds::Changes);
-        DataReaderBuilder { subscriber, topic, qos, publications, listeners, filter, told_ends }
+        let (publications, filter) = (Publications::All, None);
+        let (told_ends, handover) = (ToldEnds::Changes, Handover::WithinBudget);
+        DataReaderBuilder { subscriber, topic, qos, publications, listeners, filter, told_ends, handover }
     }
 
     /// Its policies. Default [`ReaderQos::default`].
@@ -83,6 +94,14 @@ impl<T> DataReaderBuilder<T> {
     /// what is. Default: only those that do, with bytes that tell the key of the instance, if any came.
     pub fn tell_every_end(mut self) -> Self {
         self.told_ends = ToldEnds::Every;
+        self
+    }
+
+    /// Samples are handed over as they arrive, and no datagrams gather in the participant's sockets, whatever delay LATENCY_BUDGET permits;
+    /// for programs that note times of arrival, or match writers whatever delay these promise. Default: samples may come up to 10 ms later
+    /// where every endpoint of the participant permits that.
+    pub fn hand_over_on_arrival(mut self) -> Self {
+        self.handover = Handover::OnArrival;
         self
     }
 
@@ -108,8 +127,8 @@ impl<T> DataReaderBuilder<T> {
     /// # Errors
     /// As [`Subscriber::create_reader`]; [`ErrorKind::Error`](crate::ErrorKind::Error) when the listener thread cannot be started.
     pub fn create(self) -> Result<DataReader<T>, Error> {
-        let DataReaderBuilder { subscriber, topic, qos, publications, listeners, filter, told_ends } = self;
-        subscriber.create(&topic, qos, publications, listeners, filter, told_ends)
+        let DataReaderBuilder { subscriber, topic, qos, publications, listeners, filter, told_ends, handover } = self;
+        subscriber.create(&topic, qos, publications, listeners, filter, (told_ends, handover))
     }
 }
 

@@ -23,7 +23,7 @@ use crate::{Error, ErrorKind, Topic};
 use applied_filter::AppliedFilter;
 pub use asynchronous::Samples;
 pub use builder::DataReaderBuilder;
-use builder::{ReaderListeners, ToldEnds};
+use builder::{Handover, ReaderListeners, ToldEnds};
 pub use data_reader::DataReader;
 pub(crate) use reader_cell::ReaderCell;
 pub use sample::Sample;
@@ -115,7 +115,8 @@ impl Subscriber {
     /// [`ErrorKind::Unsupported`], naming the policy, its value and the remedy;
     /// [`ErrorKind::Error`] when the thread for the key function of a raw topic cannot be started.
     pub fn create_reader<T>(&self, topic: &Topic<T>, qos: ReaderQos) -> Result<DataReader<T>, Error> {
-        self.create(topic, qos, Publications::All, ReaderListeners::default(), None, ToldEnds::Changes)
+        let manner = (ToldEnds::Changes, Handover::WithinBudget);
+        self.create(topic, qos, Publications::All, ReaderListeners::default(), None, manner)
     }
 
     /// Creates a reader of a built-in topic.
@@ -140,7 +141,7 @@ impl Subscriber {
         publications: Publications,
         listeners: ReaderListeners,
         filter: Option<AppliedFilter>,
-        told_ends: ToldEnds,
+        (told_ends, handover): (ToldEnds, Handover),
     ) -> Result<DataReader<T>, Error> {
         let state = self.runtime.state();
         listeners.deliveries().try_for_each(|delivery| state.start_listening(delivery))?;
@@ -169,6 +170,9 @@ impl Subscriber {
             let reader = reader.inspect_err(|_| state.forget_unused_type(&description.name)).map_err(refused)?;
             if told_ends == ToldEnds::Every {
                 reader.lock().tell_every_end();
+            }
+            if handover == Handover::OnArrival {
+                reader.lock().set_prompt();
             }
             let policies = (qos, Some(Arc::clone(&self.qos)));
             let cell = Arc::new(ReaderCell::new(reader, description, policies));

@@ -31,6 +31,9 @@ fn small_samples_that_may_wait_are_received_together_until_an_endpoint_is_in_a_h
     eventually("it waits for most", || waits().is_some_and(|waits| waits > 50));
     drop(hasty);
     eventually("nobody is in a hurry any more", || waits().is_some_and(|waits| waits < 34));
+    let builder = participant.reader_builder(&topic).qos(ReaderQos { timing, ..reliable_reader() });
+    let _noting = builder.hand_over_on_arrival().create().unwrap();
+    eventually("one notes arrivals", || waits().is_some_and(|waits| waits > 50));
     let first = taken[0];
     assert!(taken.iter().enumerate().all(|(index, x)| *x == first + index as i32), "none is lost");
 }

@@ -1,5 +1,6 @@
 //! Writers that change while they are recorded: their partition, their life, and what they keep for late readers.
 
+use thalweg::PayloadKind;
 use thalweg::qos::WriterQos;
 
 use super::*;
@@ -102,7 +103,12 @@ fn repeated(durable: &WriterQos, samples: &[(i64, u64)], second: u64) -> Vec<u32
     }
     (1..=200).for_each(|sequence| offer_at(&recording, &about, guid(2), (sequence, second * 1_000_000_000), 100));
     let paths = write(&recording, folder.0.join("run.mcap"), Some(10_000));
-    let mut reader = RecordingReader::new(std::fs::File::open(&paths[1]).expect("a second file"));
+    numbers_of_the_writer(&paths[1])
+}
+
+/// The numbers of the first writer's samples in a file.
+fn numbers_of_the_writer(path: &std::path::Path) -> Vec<u32> {
+    let mut reader = RecordingReader::new(std::fs::File::open(path).expect("a second file"));
     let mut numbers = Vec::new();
     while let Some(entry) = reader.read_entry().expect("understood") {
         let Entry::Message { channel, sequence, .. } = entry else { continue };
@@ -119,6 +125,49 @@ fn samples_whose_lifespan_is_over_are_not_repeated() {
     assert_eq!(repeated(&qos, &[(1, 1), (2, 3)], 4), [1, 2]);
     assert_eq!(repeated(&qos, &[(1, 1), (2, 3)], 7), [2]);
     assert_eq!(repeated(&qos, &[(1, 1), (2, 3)], 9), Vec::<u32>::new());
+}
+
+/// The numbers of what a second file repeats of a durable writer of a keyed topic, of which an instance has ended.
+fn repeated_after_an_end(found: Option<(Type, Arc<TypeSchema>)>) -> Vec<u32> {
+    let folder = Folder::new(&format!("ended-{}", found.is_some()));
+    let (recording, cell) = (recording(), OnceLock::new());
+    assert!(cell.set(found).is_ok());
+    let (name, type_name, has_others) = ("t".to_owned(), "T".to_owned(), AtomicBool::new(false));
+    let keyed = Arc::new(AboutTopic { name, type_name, keyed: Keyed::Yes, found: cell, has_others });
+    let key_of = Arc::clone(&keyed).key_of();
+    announce(&recording, guid(1), &WriterQos::default().transient_local().keep_last(9));
+    announce(&recording, guid(2), &WriterQos::default());
+    let sample = |key: u8| vec![0, 1, 0, 0, key, 0, 0, 0, 1, 0, 0, 0];
+    let arrival = |sequence: i64, instance: KeyHash, content: QueuedContent| QueuedSample {
+        about: Arc::clone(&keyed),
+        writer: guid(1),
+        sequence: SequenceNumber(sequence),
+        instance,
+        arrived: Instant::now(),
+        log_time_ns: 1_000,
+        publish_time_ns: 1_000,
+        content,
+    };
+    for (sequence, key) in [(1, 7), (2, 8)] {
+        let instance = key_of(&sample(key)[..], PayloadKind::Data).expect("a key");
+        let value = arrival(sequence, instance, QueuedContent::Value(Payload::from(sample(key))));
+        assert_eq!(recording.queue.offer(value, 12), Ok(()));
+    }
+    let instance = key_of(&sample(7)[..8], PayloadKind::Key).expect("a key");
+    let (bytes, kind) = (Payload::from(sample(7)[..8].to_vec()), PayloadKind::Key);
+    let end = arrival(3, instance, QueuedContent::End { disposed: true, bytes, kind });
+    assert_eq!(recording.queue.offer(end, 8), Ok(()));
+    let other = about(Some(None));
+    (1..=200).for_each(|sequence| offer(&recording, &other, guid(2), sequence, 100));
+    numbers_of_the_writer(&write(&recording, folder.0.join("run.mcap"), Some(10_000))[1])
+}
+
+#[test]
+fn the_end_of_an_instance_ends_no_other_one_though_nobody_describes_the_type() {
+    let found = (type_of(LONG), Arc::new(TypeSchema::of("T", &type_of(LONG))));
+    assert_eq!(repeated_after_an_end(Some(found)), [2]);
+    // Nobody knows which of them has ended.
+    assert_eq!(repeated_after_an_end(None), [1, 2]);
 }
 
 #[test]

@@ -34,7 +34,7 @@ pub struct KnownParticipant {
 }
 
 /// Longest lease that an announcement is granted.
-const LEASE_MAX: Duration = Duration::from_secs(3_600);
+pub(crate) const LEASE_MAX: Duration = Duration::from_secs(3_600);
 
 impl KnownParticipant {
     /// A participant whose lease does not end: this one.

@@ -127,6 +127,7 @@ impl Announcer {
     ) {
         if self.farewell {
             self.farewell = false;
+            self.to_greet.clear();
             self.announce_at = Instant::NEVER;
             self.message_at = Instant::NEVER;
             let mut everybody = config.addresses.announce_to.clone();
@@ -262,23 +263,39 @@ mod tests {
 
     const PREFIX: GuidPrefix = GuidPrefix([7; 12]);
 
+    /// What it sends at `now` when it knows nobody.
+    fn poll(announcer: &mut Announcer, now: Instant) -> Outbox {
+        let announce_to = vec![Locator::from(std::net::SocketAddr::from(([239, 255, 0, 1], 7400)))];
+        let addresses = LocalAddresses { announce_to, ..LocalAddresses::default() };
+        let config = ParticipantConfig::new(0, PREFIX, addresses);
+        let alone =
+            Housemates::join(Instant::ZERO, Household::default(), (PREFIX, Default::default()), (0, String::new()));
+        let mut outbox = Outbox::new();
+        announcer.poll_transmit(now, &config, &Database::default(), &alone, &mut outbox);
+        outbox
+    }
+
     /// When a participant with this lease announces itself in its first ten leases.
     fn announcements(lease: Duration, seed: u64) -> Vec<Instant> {
         let mut announcer = Announcer::new(Instant::ZERO, lease, &mut Rng::new(seed));
         announcer.describe(&ParticipantData::new(PREFIX));
-        let announce_to = vec![Locator::from(std::net::SocketAddr::from(([239, 255, 0, 1], 7400)))];
-        let addresses = LocalAddresses { announce_to, ..LocalAddresses::default() };
-        let config = ParticipantConfig::new(0, PREFIX, addresses);
         let mut times = Vec::new();
         while announcer.announce_at < Instant::ZERO + lease * 10 {
-            let mut outbox = Outbox::new();
-            times.push(announcer.announce_at);
-            let alone =
-                Housemates::join(Instant::ZERO, Household::default(), (PREFIX, Default::default()), (0, String::new()));
-            announcer.poll_transmit(announcer.announce_at, &config, &Database::default(), &alone, &mut outbox);
-            assert!(!outbox.is_empty(), "it announces");
+            let now = announcer.announce_at;
+            times.push(now);
+            assert!(!poll(&mut announcer, now).is_empty(), "it announces");
         }
         times
+    }
+
+    #[test]
+    fn nobody_is_greeted_after_the_farewell() {
+        let mut announcer = Announcer::new(Instant::ZERO, Duration::from_secs(20), &mut Rng::new(1));
+        announcer.describe(&ParticipantData::new(PREFIX));
+        announcer.greet(GuidPrefix([8; 12]));
+        announcer.shut_down();
+        assert!(!poll(&mut announcer, Instant::ZERO).is_empty(), "it says farewell");
+        assert_eq!(announcer.next_due(), Instant::NEVER);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::discovery::database::LEASE_MAX;
 use crate::discovery::groups::Groups;
 use crate::discovery::participant_data::ParticipantData;
 use crate::time::Instant;
@@ -19,6 +20,8 @@ pub struct IgnoredParticipant {
     pub entity_name: String,
     /// Its groups.
     pub groups: Groups,
+    /// When it announced itself last.
+    heard_at: Instant,
     /// End of its lease, unless it announces itself again.
     lease_until: Instant,
 }
@@ -27,8 +30,11 @@ pub struct IgnoredParticipant {
 #[derive(Debug, Default)]
 pub(super) struct Company {
     own: Groups,
-    /// At most as many as participants may be known; the expired ones make room for others.
+    /// At most as many as participants may be known. Announcements in anybody's name fill it, so those that go on announcing themselves
+    /// stay.
     ignored: BTreeMap<GuidPrefix, IgnoredParticipant>,
+    /// The same in the order in which they announced themselves last.
+    by_age: BTreeSet<(Instant, GuidPrefix)>,
     /// Participants that the application ignores.
     banned: BTreeSet<GuidPrefix>,
 }
@@ -51,27 +57,47 @@ impl Company {
     }
 
     pub(super) fn forget(&mut self, prefix: GuidPrefix) {
-        self.ignored.remove(&prefix);
+        if let Some(ignored) = self.ignored.remove(&prefix) {
+            self.by_age.remove(&(ignored.heard_at, prefix));
+        }
     }
 
-    /// Remembers an ignored participant; false when there are too many.
-    pub(super) fn ignore(&mut self, now: Instant, count_max: usize, data: &ParticipantData) -> bool {
-        if self.ignored.len() >= count_max && !self.ignored.contains_key(&data.guid_prefix) {
-            self.ignored.retain(|_, ignored| ignored.lease_until > now);
-            if self.ignored.len() >= count_max {
-                return false;
-            }
+    /// Remembers an ignored participant. When there are too many, the one that was not heard for longest is forgotten, and returned if its
+    /// lease has not ended.
+    pub(super) fn ignore(&mut self, now: Instant, count_max: usize, data: &ParticipantData) -> Option<GuidPrefix> {
+        if count_max == 0 {
+            return Some(data.guid_prefix);
         }
+        self.forget(data.guid_prefix);
+        let forgotten = self.make_room(now, count_max);
         let ignored = IgnoredParticipant {
             guid_prefix: data.guid_prefix,
             vendor: data.vendor,
             entity_name: data.entity_name.chars().take(NAME_MAX).collect(),
             groups: Groups::of(data),
-            lease_until: now + data.lease_duration,
+            heard_at: now,
+            lease_until: now + data.lease_duration.min(LEASE_MAX),
         };
+        self.by_age.insert((now, data.guid_prefix));
         self.ignored.insert(data.guid_prefix, ignored);
-        true
+        forgotten
     }
+
+    /// Forgets those heard longest ago, as far as their leases have ended or there is no room for one more.
+    fn make_room(&mut self, now: Instant, count_max: usize) -> Option<GuidPrefix> {
+        let mut forgotten = None;
+        while let Some((heard_at, prefix)) = self.by_age.first().copied() {
+            let has_ended = self.ignored.get(&prefix).is_none_or(|ignored| ignored.lease_until <= now);
+            if !has_ended && self.ignored.len() < count_max {
+                break;
+            }
+            self.by_age.remove(&(heard_at, prefix));
+            self.ignored.remove(&prefix);
+            forgotten = forgotten.or((!has_ended).then_some(prefix));
+        }
+        forgotten
+    }
+
     /// The participants that are ignored because of their groups and still announce themselves.
     pub(super) fn ignored(&self, now: Instant) -> impl Iterator<Item = &IgnoredParticipant> {
         self.ignored.values().filter(move |ignored| ignored.lease_until > now)
@@ -84,7 +110,7 @@ impl Company {
 
     /// Ignores a participant for ever.
     pub(super) fn ban(&mut self, prefix: GuidPrefix) {
-        self.ignored.remove(&prefix);
+        self.forget(prefix);
         self.banned.insert(prefix);
     }
 

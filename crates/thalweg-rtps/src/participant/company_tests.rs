@@ -1,6 +1,7 @@
 //! Communication groups: participants with a common group discover each other, and others exchange nothing but announcements.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use super::tests::*;
 use super::*;
@@ -8,6 +9,7 @@ use crate::discovery::groups::Groups;
 use crate::discovery::participant_data::ParticipantData;
 use crate::payload::Payload;
 use crate::qos::History;
+use crate::time::INFINITE;
 use crate::types::{EntityId, Keyed, SequenceNumber, VendorId};
 use crate::wire::write::{self, DataHead, DataKind};
 
@@ -40,10 +42,15 @@ fn builtin_readers(net: &Net, node: usize) -> usize {
 
 /// An announcement by a participant of another vendor.
 fn announce(net: &mut Net, node: usize, number: u8, user_data: &[u8]) {
+    announce_for(net, node, number, user_data, SECOND * 10);
+}
+
+/// The same with another lease.
+fn announce_for(net: &mut Net, node: usize, number: u8, user_data: &[u8], lease: Duration) {
     let mut data = ParticipantData::new(GuidPrefix([number; 12]));
     data.vendor = VendorId::CYCLONE;
     data.user_data = user_data.to_vec();
-    data.lease_duration = SECOND * 10;
+    data.lease_duration = lease;
     let mut payload = Vec::new();
     data.encode(&mut payload);
     let mut bytes = Vec::new();
@@ -162,4 +169,23 @@ fn the_ignored_are_bounded_and_make_room_when_they_are_gone() {
     net.run_for(SECOND * 11);
     announce(&mut net, 0, 200, b"");
     assert_eq!(net.nodes[0].participant.company.remembered(), 1);
+}
+
+#[test]
+fn announcements_with_endless_leases_keep_nobody_from_being_remembered() {
+    let mut net = Net::new(0);
+    net.add_with(1, |config| {
+        config.groups = groups(&["radar"]);
+        config.limits.participants_max = 10;
+    });
+    for number in 100..110 {
+        announce_for(&mut net, 0, number, b"", INFINITE);
+    }
+    net.run_for(SECOND);
+    announce(&mut net, 0, 200, b"enclave=/;groups=ops;");
+    let remembered = ignored(&net, 0);
+    assert_eq!((remembered.len(), remembered.contains(&"ops".to_owned())), (10, true));
+    net.run_for(SECOND * 3_601);
+    announce(&mut net, 0, 201, b"");
+    assert_eq!(net.nodes[0].participant.company.remembered(), 1, "a lease is an hour at most");
 }

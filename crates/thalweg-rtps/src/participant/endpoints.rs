@@ -426,9 +426,14 @@ impl Participant {
     }
 
     /// Deletes a writer and tells peers. Samples without acknowledgement are lost. One whose history outlives it (DURABILITY) is retained:
-    /// it goes on serving readers until another writer takes its history over.
+    /// it goes on serving readers until another writer takes its history over, and owns no instance any more.
     pub fn delete_writer(&mut self, now: Instant, entity: EntityId) {
-        if !entity.is_builtin() && !self.lasting.retain(entity) {
+        if entity.is_builtin() {
+            return;
+        }
+        if self.lasting.retain(entity) {
+            self.give_up_ownership(now, entity);
+        } else {
             self.remove_writer(now, entity);
         }
     }
@@ -456,11 +461,11 @@ impl Participant {
         }
         let Some(local) = self.endpoints.readers.remove(&entity) else { return };
         self.endpoints.latency = None;
-        let is_particular = local.filter.is_some() || local.shared.lock().wants_coherent_sets() == CoherentSets::Wanted;
-        self.endpoints.particular_readers -= usize::from(is_particular);
         if self.leave_graph(entity) {
             return self.order.schedule.forget(entity);
         }
+        let is_particular = local.filter.is_some() || local.shared.lock().wants_coherent_sets() == CoherentSets::Wanted;
+        self.endpoints.particular_readers -= usize::from(is_particular);
         self.access.remove_reader(entity);
         self.settle_access(now);
         let guid = Guid::new(self.config.prefix, entity);

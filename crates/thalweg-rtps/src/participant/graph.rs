@@ -61,10 +61,20 @@ struct Topics {
 struct TopicUse {
     number: u32,
     endpoints: BTreeSet<Guid>,
-    /// The one whose TOPIC_DATA is told: the first that has any.
+    /// TOPIC_DATA of those that have any.
+    attached: BTreeMap<Guid, Vec<u8>>,
+    /// The one whose TOPIC_DATA is told.
     teller: Guid,
     /// What was told of it last.
     data: Vec<u8>,
+}
+
+/// What is to be told when an endpoint uses its topic no longer.
+enum Departure {
+    /// The topic with this number ends: nobody else uses it.
+    OfLast(u32),
+    /// Other TOPIC_DATA count for the topic of these names.
+    OfTeller((String, String)),
 }
 
 /// One change of an instance.
@@ -108,38 +118,64 @@ impl Change {
     }
 }
 
-impl Topics {
-    /// An endpoint uses a topic with this TOPIC_DATA: the topic's number if one of them is news.
-    fn add(&mut self, guid: Guid, topic: &str, type_name: &str, data: &[u8]) -> Option<u32> {
-        let names = (topic.to_owned(), type_name.to_owned());
-        self.names_of.insert(guid, names.clone());
-        if let Some(used) = self.used.get_mut(&names) {
-            used.endpoints.insert(guid);
-            if used.teller != guid && !used.data.is_empty() || *used.data == *data {
-                return None;
-            }
-            (used.teller, used.data) = (guid, data.to_vec());
-            return Some(used.number);
+impl TopicUse {
+    /// An endpoint uses the topic with this TOPIC_DATA. True if other data are to be told.
+    fn add(&mut self, guid: Guid, data: Vec<u8>) -> bool {
+        self.endpoints.insert(guid);
+        if data.is_empty() {
+            self.attached.remove(&guid);
+        } else {
+            self.attached.insert(guid, data);
         }
-        self.last_number += 1;
-        let endpoints = BTreeSet::from([guid]);
-        let used = TopicUse { number: self.last_number, endpoints, teller: guid, data: data.to_vec() };
-        self.used.insert(names, used);
-        Some(self.last_number)
+        self.choose_teller()
     }
 
-    /// An endpoint uses its topic no longer: the topic's number if it was the last one.
-    fn remove(&mut self, guid: Guid) -> Option<u32> {
+    /// An endpoint uses the topic no longer. True if other data are to be told.
+    fn remove(&mut self, guid: Guid) -> bool {
+        self.endpoints.remove(&guid);
+        self.attached.remove(&guid);
+        self.choose_teller()
+    }
+
+    /// Who tells goes on as long as it has TOPIC_DATA; otherwise the first one does that has any. True if its data are others than before.
+    fn choose_teller(&mut self) -> bool {
+        let next = self.attached.get_key_value(&self.teller).or_else(|| self.attached.first_key_value());
+        if let Some((teller, _)) = next {
+            self.teller = *teller;
+        }
+        let data = next.map(|(_, data)| data.as_slice()).unwrap_or_default();
+        let is_news = *self.data != *data;
+        if is_news {
+            self.data = data.to_vec();
+        }
+        is_news
+    }
+}
+
+impl Topics {
+    /// An endpoint uses a topic with this TOPIC_DATA. True if one of them is news.
+    fn add(&mut self, guid: Guid, names: &(String, String), data: Vec<u8>) -> bool {
+        self.names_of.insert(guid, names.clone());
+        if let Some(used) = self.used.get_mut(names) {
+            return used.add(guid, data);
+        }
+        self.last_number += 1;
+        let (endpoints, attached) = (BTreeSet::new(), BTreeMap::new());
+        let mut used = TopicUse { number: self.last_number, endpoints, attached, teller: guid, data: Vec::new() };
+        used.add(guid, data);
+        self.used.insert(names.clone(), used);
+        true
+    }
+
+    /// An endpoint uses its topic no longer.
+    fn remove(&mut self, guid: Guid) -> Option<Departure> {
         let names = self.names_of.remove(&guid)?;
         let used = self.used.get_mut(&names)?;
-        used.endpoints.remove(&guid);
-        let Some(first) = used.endpoints.first() else {
-            return self.used.remove(&names).map(|used| used.number);
-        };
-        if used.teller == guid {
-            used.teller = *first;
+        let is_news = used.remove(guid);
+        if used.endpoints.is_empty() {
+            return self.used.remove(&names).map(|used| Departure::OfLast(used.number));
         }
-        None
+        is_news.then_some(Departure::OfTeller(names))
     }
 }
 
@@ -237,9 +273,13 @@ impl Participant {
     }
 
     fn leave_topic(&mut self, now: Instant, guid: Guid, ending: Ending) {
-        if let Some(number) = self.graph.topics.remove(guid) {
-            let topic = self.topic_guid(number);
-            self.tell_graph(now, Change::end(BuiltinTopic::Topic, topic, ending));
+        let change = match self.graph.topics.remove(guid) {
+            Some(Departure::OfLast(number)) => Some(Change::end(BuiltinTopic::Topic, self.topic_guid(number), ending)),
+            Some(Departure::OfTeller(names)) => self.topic_change(&names),
+            None => None,
+        };
+        if let Some(change) = change {
+            self.tell_graph(now, change);
         }
     }
 
@@ -263,19 +303,20 @@ impl Participant {
 
     /// Counts an endpoint for its topic; what is to be told if that is new.
     fn count_topic(&mut self, guid: Guid) -> Option<Change> {
-        let (topic, type_name) = self.names_of(guid)?;
+        let names = self.names_of(guid)?;
         let data = self.topic_data_of(guid).unwrap_or_default().to_vec();
-        let number = self.graph.topics.add(guid, &topic, &type_name, &data)?;
-        Some(self.topic_change(guid, number, &topic, &type_name))
+        let is_news = self.graph.topics.add(guid, &names, data);
+        if is_news { self.topic_change(&names) } else { None }
     }
 
-    /// A topic as the endpoint `of` announces it.
-    fn topic_change(&self, of: Guid, number: u32, topic: &str, type_name: &str) -> Change {
-        let topic_data = self.topic_data_of(of).unwrap_or_default().to_vec();
-        let attached = AttachedData { topic: topic_data, ..AttachedData::default() };
+    /// The topic of these names as it is told of now.
+    fn topic_change(&self, names: &(String, String)) -> Option<Change> {
+        let used = self.graph.topics.used.get(names)?;
+        let attached = AttachedData { topic: used.data.clone(), ..AttachedData::default() };
         let qos = WriterQos { attached, ..WriterQos::default() };
-        let guid = self.topic_guid(number);
-        Change::news(BuiltinTopic::Topic, guid, |bytes| PublicationData::new(guid, topic, type_name, qos).encode(bytes))
+        let guid = self.topic_guid(used.number);
+        let data = PublicationData::new(guid, &names.0, &names.1, qos);
+        Some(Change::news(BuiltinTopic::Topic, guid, |bytes| data.encode(bytes)))
     }
 
     /// What an endpoint attaches to its topic.
@@ -331,11 +372,8 @@ impl Participant {
                 others.filter_map(|prefix| self.participant_change(prefix)).collect()
             }
             BuiltinTopic::Topic => {
-                let topics = self.graph.topics.used.iter();
-                let change = |((topic, type_name), used): (&(String, String), &TopicUse)| {
-                    self.topic_change(used.teller, used.number, topic, type_name)
-                };
-                topics.map(change).collect()
+                let topics = self.graph.topics.used.keys();
+                topics.filter_map(|names| self.topic_change(names)).collect()
             }
             endpoints => self.others(endpoints).into_iter().filter_map(|guid| self.endpoint_change(guid)).collect(),
         }

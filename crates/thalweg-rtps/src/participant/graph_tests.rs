@@ -7,7 +7,7 @@ use super::*;
 use crate::discovery::endpoint_data::{PublicationData, SubscriptionData};
 use crate::discovery::participant_data::ParticipantData;
 use crate::history::{InstanceState, TakenSample};
-use crate::qos::{AttachedData, History, WriterQos};
+use crate::qos::{AttachedData, History, Presentation, ReaderQos, WriterQos};
 use crate::reader::Reader;
 use crate::shared::Shared;
 use crate::types::Keyed;
@@ -32,6 +32,16 @@ fn topic_of_writer(sample: &TakenSample) -> String {
 
 fn topic_of_reader(sample: &TakenSample) -> String {
     SubscriptionData::decode(&sample.payload).expect("what we wrote").topic_name
+}
+
+fn topic_data(sample: &TakenSample) -> String {
+    let data = PublicationData::decode(&sample.payload).expect("what we wrote");
+    String::from_utf8(data.qos.attached.topic.clone()).expect("text")
+}
+
+fn offers_with(topic_data: &str) -> WriterQos {
+    let attached = AttachedData { topic: topic_data.as_bytes().to_vec(), ..AttachedData::default() };
+    WriterQos { attached, ..offers() }
 }
 
 fn named_writer(net: &mut Net, node: usize, topic: &str, type_name: &str) -> EntityId {
@@ -123,34 +133,56 @@ fn a_topic_lives_as_long_as_somebody_else_uses_it_with_its_type() {
 fn what_an_endpoint_attaches_to_a_topic_is_told_whichever_is_heard_first() {
     let mut net = Net::new(2);
     let topics = builtin(&mut net, BuiltinTopic::Topic);
-    let data = |sample: &TakenSample| {
-        let data = PublicationData::decode(&sample.payload).expect("what we wrote");
-        String::from_utf8(data.qos.attached.topic.clone()).expect("text")
-    };
     let alive = InstanceState::Alive;
     net.reader(1, reliable_reader(History::KeepAll), Keyed::No);
     net.run_for(SECOND);
-    assert_eq!(told(&net, &topics, data), [(String::new(), alive)]);
-    let offers_with = |topic: &str| {
-        let attached = AttachedData { topic: topic.as_bytes().to_vec(), ..AttachedData::default() };
-        WriterQos { attached, ..offers() }
-    };
+    assert_eq!(told(&net, &topics, topic_data), [(String::new(), alive)]);
     let writer = net.writer(1, offers_with("about it"), Keyed::No).lock().guid().entity;
     net.run_for(SECOND);
-    assert_eq!(told(&net, &topics, data), [("about it".to_owned(), alive)]);
+    assert_eq!(told(&net, &topics, topic_data), [("about it".to_owned(), alive)]);
     let late = builtin(&mut net, BuiltinTopic::Topic);
-    assert_eq!(told(&net, &late, data), [("about it".to_owned(), alive)]);
+    assert_eq!(told(&net, &late, topic_data), [("about it".to_owned(), alive)]);
     for change in ["otherwise", ""] {
         net.nodes[1].participant.set_writer_qos(net.now, writer, offers_with(change).into()).expect("it may change");
         net.run_for(SECOND);
-        assert_eq!(told(&net, &topics, data), [(change.to_owned(), alive)]);
+        assert_eq!(told(&net, &topics, topic_data), [(change.to_owned(), alive)]);
     }
     net.writer(1, offers_with("of the second"), Keyed::No);
     net.run_for(SECOND);
-    assert_eq!(told(&net, &topics, data), [("of the second".to_owned(), alive)]);
+    assert_eq!(told(&net, &topics, topic_data), [("of the second".to_owned(), alive)]);
     net.writer(1, offers_with("of the third"), Keyed::No);
     net.run_for(SECOND);
-    assert!(told(&net, &topics, data).is_empty(), "whoever told first goes on");
+    assert!(told(&net, &topics, topic_data).is_empty(), "whoever told first goes on");
+}
+
+#[test]
+fn what_an_endpoint_attached_to_a_topic_is_told_no_longer_once_it_is_gone() {
+    let mut net = Net::new(2);
+    let topics = builtin(&mut net, BuiltinTopic::Topic);
+    let first = net.writer(1, offers_with("of the first"), Keyed::No).lock().guid().entity;
+    net.run_for(SECOND);
+    net.reader(1, reliable_reader(History::KeepAll), Keyed::No);
+    net.writer(1, offers_with("of the second"), Keyed::No);
+    net.run_for(SECOND);
+    let alive = |data: &str| (data.to_owned(), InstanceState::Alive);
+    assert_eq!(told(&net, &topics, topic_data), [alive("of the first")]);
+    net.nodes[1].participant.delete_writer(net.now, first);
+    net.run_for(SECOND);
+    assert_eq!(told(&net, &topics, topic_data), [alive("of the second")]);
+    let late = builtin(&mut net, BuiltinTopic::Topic);
+    assert_eq!(told(&net, &late, topic_data), [alive("of the second")], "early and late readers are told the same");
+}
+
+#[test]
+fn a_builtin_reader_that_wants_coherent_sets_can_be_deleted() {
+    let mut net = Net::new(1);
+    let presentation = Presentation { coherent: true, ..Presentation::default() };
+    let qos = Arc::new(ReaderQos { presentation, ..builtin_reader_qos() });
+    let participant = &mut net.nodes[0].participant;
+    let reader = participant.create_builtin_reader(net.now, BuiltinTopic::Topic, qos).expect("a legal QoS");
+    let entity = reader.lock().guid().entity;
+    participant.delete_reader(net.now, entity);
+    assert!(!participant.endpoints.any_is_particular());
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::{Event, Participant, WriterConfig};
 use crate::discovery::endpoint_data::PublicationData;
 use crate::history::StoredChange;
-use crate::qos::{Durability, PolicyId, QosError, QosErrorKind, TrafficClass, WriterQos};
+use crate::qos::{Durability, PolicyId, QosError, QosErrorKind, TrafficClass, WriterOwnership, WriterQos};
 use crate::shared::Shared;
 use crate::time::Instant;
 use crate::types::{EntityId, Guid, HistoryIdentity, Keyed, SequenceNumber};
@@ -215,7 +215,21 @@ impl Participant {
         let shared = self.create_lasting_writer(now, config, Some(stored))?;
         let entity = shared.lock().guid().entity;
         self.lasting.retained.insert(entity);
+        self.give_up_ownership(now, entity);
         Ok(shared)
+    }
+
+    /// A writer that no application has owns nothing (DDS 1.4 §2.2.3.9.2): it is announced as weaker than any other. The strength of its
+    /// policies counts again with the announcement of the next one.
+    pub(super) fn give_up_ownership(&mut self, now: Instant, entity: EntityId) {
+        let ownership = WriterOwnership::Exclusive { strength: i32::MIN };
+        let is_exclusive = |qos: &WriterQos| qos.ownership.kind() == ownership.kind();
+        if self.endpoints.local_writer(entity).is_some_and(|local| is_exclusive(&local.qos)) {
+            self.renew_publication(now, entity, |data| {
+                let qos = WriterQos { ownership, ..WriterQos::clone(&data.qos) };
+                PublicationData { qos: qos.into(), ..data }
+            });
+        }
     }
 
     /// The histories that outlive their writers, those without writer included.

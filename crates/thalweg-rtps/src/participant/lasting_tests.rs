@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use super::tests::*;
 use super::{Event, HistoryRefusal, KeptHistory, LASTING_WRITERS_MAX, StoredHistory, WriterConfig};
-use crate::history::ChangeKind;
+use crate::history::{ChangeKind, TakenSample};
 use crate::payload::Payload;
 use crate::qos::{
-    Durability, DurabilityService, History, PolicyId, QosError, QosErrorKind, ReaderQos, ReaderTiming, ResourceLimits,
-    WriterQos, WriterTiming,
+    Durability, DurabilityService, History, Ownership, PolicyId, QosError, QosErrorKind, ReaderQos, ReaderTiming,
+    ResourceLimits, WriterOwnership, WriterQos, WriterTiming,
 };
 use crate::shared::Shared;
 use crate::types::{Guid, HistoryIdentity, KeyHash, Keyed, SequenceNumber};
@@ -131,6 +131,38 @@ fn a_new_writer_goes_on_with_a_retained_history() {
     let late = net.reader(1, wanting(), Keyed::No);
     net.run_for(SECOND * 2);
     assert_eq!(first_bytes(&take(&net, &late)), [0, 1, 2, 3]);
+}
+
+#[test]
+fn a_deleted_writer_owns_no_instance_of_its_history_until_the_next_one_goes_on_with_it() {
+    let mut net = Net::new(3);
+    let of_strength = |strength| WriterQos { ownership: WriterOwnership::Exclusive { strength }, ..transient(9) };
+    let exclusive = ReaderQos { ownership: Ownership::Exclusive, ..wanting() };
+    let strong = net.writer(0, of_strength(9), Keyed::Yes);
+    let weak = net.writer(2, of_strength(1), Keyed::Yes);
+    let readers = [0, 1].map(|node| net.reader(node, exclusive.clone(), Keyed::Yes));
+    net.run_for(SECOND);
+    let write = |net: &mut Net, node: usize, writer: &Shared<Writer>, bytes: [u8; 2]| {
+        assert!(net.write(node, writer, &bytes));
+        net.run_for(SECOND);
+    };
+    let value = |sample: &TakenSample| sample.payload[5];
+    let values = |net: &Net| readers.each_ref().map(|reader| take(net, reader).iter().map(value).collect::<Vec<u8>>());
+    write(&mut net, 0, &strong, [1, 10]);
+    write(&mut net, 0, &strong, [2, 11]);
+    write(&mut net, 2, &weak, [1, 20]);
+    delete(&mut net, strong);
+    net.run_for(SECOND);
+    write(&mut net, 2, &weak, [1, 21]);
+    assert_eq!(values(&net), [[10, 11, 21], [10, 11, 21]]);
+    let late = net.reader(1, exclusive, Keyed::Yes);
+    net.run_for(SECOND * 2);
+    assert!(take(&net, &late).iter().any(|sample| value(sample) == 11), "nobody else writes that instance");
+    let next = net.writer(0, of_strength(9), Keyed::Yes);
+    net.run_for(SECOND);
+    write(&mut net, 0, &next, [1, 12]);
+    write(&mut net, 2, &weak, [1, 22]);
+    assert_eq!(values(&net), [[12], [12]]);
 }
 
 #[test]

@@ -199,13 +199,18 @@ impl Participant {
         // Others may announce any lease, even none: each look at a writer has to lie ahead.
         let qos = LivelinessQos { lease: announced.lease.max(LEASE_MIN), ..announced };
         let is_near = writer.prefix == self.config.prefix || self.housemates.contain(writer.prefix);
+        let was_alive = self.liveliness.is_alive(writer);
         if qos.lease == INFINITE || qos.kind == LivelinessKind::Automatic && is_near {
             // This process lives, or nobody would ask.
-            return self.liveliness.forget(writer);
-        }
-        if self.liveliness.watched.get(&writer).is_none_or(|watched| watched.qos != qos) {
+            self.liveliness.forget(writer);
+        } else if self.liveliness.watched.get(&writer).is_none_or(|watched| watched.qos != qos) {
             let watched = Watched { qos, asserted: now, due: now + qos.lease, is_alive: true };
             self.liveliness.file(writer, watched);
+        } else {
+            return;
+        }
+        if !was_alive {
+            self.tell_alive(writer);
         }
     }
 

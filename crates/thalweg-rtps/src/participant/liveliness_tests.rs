@@ -168,6 +168,26 @@ fn a_lease_that_is_too_short_to_be_kept_is_looked_at_now_and_then() {
     }
 }
 
+#[test]
+fn a_writer_that_was_not_alive_is_alive_with_another_lease() {
+    for lease in [LEASE * 2, INFINITE] {
+        let mut net = Net::new(2);
+        let writer = net.writer(0, offers(LivelinessKind::ManualByTopic), Keyed::Yes);
+        let lax = LivelinessQos { kind: LivelinessKind::ManualByTopic, lease: INFINITE };
+        let _reader = net.reader(1, ReaderQos { liveliness: lax, ..reliable_reader(History::KeepAll) }, Keyed::Yes);
+        net.run_for(SECOND);
+        assert_eq!(told(&net, 1), "-");
+        // As another vendor announces it.
+        let (guid, now) = (writer.lock().guid(), net.now);
+        let participant = &mut net.nodes[1].participant;
+        let known = participant.database.publications.get_mut(guid).expect("they have met");
+        Arc::make_mut(&mut Arc::make_mut(&mut known.data).qos).liveliness.lease = lease;
+        participant.match_publication(now, guid);
+        net.exchange();
+        assert_eq!(told(&net, 1), "-+", "{lease:?}");
+    }
+}
+
 /// It has no lease of its own to keep.
 #[test]
 fn a_writer_with_an_infinite_lease_keeps_the_others_of_its_participant_alive() {

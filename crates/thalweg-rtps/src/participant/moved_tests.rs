@@ -78,12 +78,29 @@ fn what_a_participant_is_told_where_it_is_known_proves_no_other_address() {
     subject.announce(&peer(PREFIX, FORGER), address(FORGER));
     let right = subject.numbers_for(FORGER);
     subject.answer(PREFIX, right, 1, address(FORGER));
+    subject.sent.clear();
     subject.announce(&peer(PREFIX, VICTIM), address(FORGER));
     let heard = subject.numbers_for(FORGER);
     assert!(heard.iter().all(|number| number.0 > 1), "it is not asked: {heard:?}");
     subject.answer(PREFIX, heard, 2, address(FORGER));
     subject.run_for(SECOND * 5);
     assert_eq!(reached(&mut subject), [locator(FORGER, 7411)], "it cannot receive at the other one");
+}
+
+/// A short announcement does not pay for both questions and our own announcement.
+#[test]
+fn nobody_is_asked_elsewhere_for_a_known_participant_that_is_not_asked_itself() {
+    let mut subject = Subject::new();
+    subject.announce(&peer(PREFIX, VICTIM), address(VICTIM));
+    let right = subject.numbers_for(VICTIM);
+    subject.answer(PREFIX, right, 1, address(VICTIM));
+    assert_eq!(subject.known(), 1);
+    subject.sent.clear();
+    subject.announce(&peer(PREFIX, FORGER), address(FORGER));
+    for asked in [FORGER, VICTIM] {
+        let numbers = subject.numbers_for(asked);
+        assert!(numbers.iter().all(|number| number.0 > 1), "{asked:?} is not asked: {numbers:?}");
+    }
 }
 
 #[test]

@@ -52,8 +52,8 @@ impl Participant {
     pub(super) fn avoid(&mut self, now: Instant, data: &ParticipantData) {
         self.reports.counters.other_groups += 1;
         self.remove_participant(now, data.guid_prefix, LostReason::OtherGroups);
-        if !self.company.ignore(now, self.database.limits.participants_max, data) {
-            self.reports.note_over_limit(data.guid_prefix, DiscoveryLimit::Participants);
+        if let Some(forgotten) = self.company.ignore(now, self.database.limits.participants_max, data) {
+            self.reports.note_over_limit(forgotten, DiscoveryLimit::Participants);
         }
     }
 

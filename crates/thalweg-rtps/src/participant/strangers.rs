@@ -452,7 +452,12 @@ impl Participant {
         }
         let halves: Vec<usize> = (0..HALVES.len()).filter(|half| stranger.challenge.has_half(*half)).collect();
         let bytes = write::HEADER_LEN + write::INFO_DST_LEN + halves.len() * write::HEARTBEAT_LEN;
-        if halves.is_empty() || !stranger.pay(bytes) {
+        // A known participant that may have moved is also asked at its known address, or not at all: whoever says so might pay for one
+        // question alone.
+        let known = self.database.participants.get(&key.0);
+        let before = known.and_then(|known| known.reach.metatraffic.first()).copied();
+        let questions = 1 + usize::from(before.is_some());
+        if halves.is_empty() || !stranger.pay(questions * bytes) {
             return self.strangers.plan_next(now, key, false);
         }
         let Some((to, announces)) = stranger.next_address(now, secret) else {
@@ -464,9 +469,6 @@ impl Participant {
         if announces && stranger.pay(self.announcer.announcement_bytes()) {
             self.announcer.append_announcement(outbox);
         }
-        // A known participant that may have moved is also asked at its known address.
-        let known = self.database.participants.get(&key.0);
-        let before = known.and_then(|known| known.reach.metatraffic.first()).copied().filter(|_| stranger.pay(bytes));
         self.append_challenge(key.0, &halves, numbers.unwrap_or_default(), outbox);
         if let Some(before) = before {
             outbox.begin(&[before]);

@@ -21,6 +21,8 @@ pub(crate) struct VendorTraits {
     /// Its readers ask for nothing that was not announced to them: one that does was deceived
     /// (`docs/decisions/0018-plausible-before-believed.md`).
     pub asks_for_announced_only: bool,
+    /// Its readers may begin anew under their old GUID, which follows from an address or a process.
+    pub may_begin_anew: bool,
     /// Its writers of endpoint discovery speak first (`docs/decisions/0011-a-crowd-is-slow.md`).
     pub greets: bool,
     /// Its participants challenge others with empty HEARTBEATs that are to be answered (`docs/decisions/0014-strangers.md`).
@@ -39,6 +41,7 @@ const THALWEG: VendorTraits = VendorTraits {
     confirms_fragments: true,
     asks_until_greeted: true,
     asks_for_announced_only: true,
+    may_begin_anew: false,
     greets: true,
     challenges_strangers: true,
     listens_on_loopback: true,
@@ -53,6 +56,7 @@ const OTHERS: VendorTraits = VendorTraits {
     confirms_fragments: false,
     asks_until_greeted: false,
     asks_for_announced_only: false,
+    may_begin_anew: true,
     greets: false,
     challenges_strangers: false,
     listens_on_loopback: false,

@@ -156,7 +156,11 @@ impl Writer {
             return WriterOutcome::default();
         }
         self.counters.acknacks += 1;
-        proxy.base = proxy.base.max(answer.base);
+        let highest = proxy.base;
+        if proxy.matched.vendor.traits().may_begin_anew && proxy.relapse.note_answer(answer.base, highest) {
+            proxy.shorten_pause();
+        }
+        proxy.base = highest.max(answer.base);
         let acknowledged = Position::whole(answer.base.previous().min(unsent.previous()));
         let progressed = acknowledged > proxy.acknowledged;
         let announced = self.flow.announced_between(proxy.acknowledged, acknowledged);
@@ -224,6 +228,7 @@ impl Writer {
             proxy.change_path(now, &answered, place);
         }
         let asks_soon = answer.asks && proxy.is_awaited();
+        let has_relapsed = proxy.relapse.is_open() && proxy.is_awaited();
         let counts_otherwise = was_active != proxy.active || proves;
         let leaves_group = group_fails.then(|| proxy.matched.clone());
         drop(proxy);
@@ -233,7 +238,7 @@ impl Writer {
         if counts_otherwise || group_fails {
             self.readers_changed();
         }
-        if (progressed || asks_soon) && self.heartbeat.due.is_some() {
+        if has_relapsed || (progressed || asks_soon) && self.heartbeat.due.is_some() {
             self.hasten_heartbeat(now);
         }
         if progressed && was_large {

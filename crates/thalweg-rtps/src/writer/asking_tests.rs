@@ -1,10 +1,12 @@
 //! Laws of the questions for acknowledgements: which readers are asked, when, and of what they are told.
 
+use super::relapse::QUESTIONS_MAX;
 use super::tests::{
     START, Told, acknowledge, impatient_writer, join, locator, matched_reader, patient_writer, reader,
     run_until_given_up, send, sent_submessages, write, writer,
 };
 use super::*;
+use crate::qos::{History, Method, ReaderQos, Transmission, WriterQos};
 use crate::time::INFINITE;
 use crate::types::VendorId;
 use crate::wire::{AckNack, AskedBy, Echo, SequenceSet};
@@ -269,4 +271,57 @@ fn only_readers_of_thalweg_name_questions() {
     assert_eq!(writer.round_trip_of(reader(1)), None);
     acknowledge_nothing(&mut writer, now);
     assert_eq!(writer.round_trip_of(reader(1)), Some(Duration::from_millis(5)));
+}
+
+/// A writer that keeps its three samples, which its one reader, of `vendor`, has acknowledged.
+fn writer_of_three(vendor: VendorId) -> Writer {
+    let (durability, transmission) = (Durability::TransientLocal, Transmission::by(Method::Immediate));
+    let qos = WriterQos { durability, history: History::KeepLast(3), transmission, ..WriterQos::default() };
+    let mut writer = Writer::new(writer(0).guid(), qos.into(), &WriterOptions::default());
+    let wants = Arc::new(ReaderQos { durability, ..ReaderQos::default() });
+    writer.match_reader(START, MatchedReader { vendor, qos: wants, batches: false, ..matched_reader(1) });
+    send(&mut writer, START);
+    acknowledge(&mut writer, START, 1, SequenceNumber(1), &[]);
+    (0..3).for_each(|_| write(&mut writer, 8));
+    send(&mut writer, START);
+    acknowledge(&mut writer, START, 1, SequenceNumber(4), &[]);
+    send(&mut writer, START);
+    writer
+}
+
+/// How often the timer asks anybody within 100 s of `now`.
+fn questions(writer: &mut Writer, now: Instant) -> usize {
+    let mut asked = 0;
+    while let Some(due) = writer.poll_timeout().filter(|due| *due <= now + Duration::from_secs(100)) {
+        writer.handle_timeout(due);
+        let told = sent_submessages(writer, due);
+        asked += told.iter().filter(|told| matches!(told, Told::Heartbeat { .. })).count();
+    }
+    asked
+}
+
+#[test]
+fn a_foreign_reader_that_begins_anew_is_asked_within_a_bound_until_it_has_everything_again() {
+    let mut writer = writer_of_three(VendorId::FAST_DDS);
+    assert_eq!(questions(&mut writer, START), 0);
+    let at = |turn: u64| START + Duration::from_secs(200 * turn);
+    let mut says = |turn, base, missing: &[i64]| {
+        acknowledge(&mut writer, at(turn), 1, SequenceNumber(base), missing);
+        send(&mut writer, at(turn));
+        questions(&mut writer, at(turn))
+    };
+    assert_eq!(says(1, 1, &[1, 2, 3]), QUESTIONS_MAX as usize, "the repairs are lost");
+    assert_eq!(says(2, 1, &[1, 2, 3]), 0, "it makes no progress");
+    assert_eq!(says(3, 2, &[2, 3]), QUESTIONS_MAX as usize);
+    assert_eq!(says(4, 4, &[]), 0);
+    assert!(writer.counters().repaired >= 3, "what is kept is sent again");
+}
+
+#[test]
+fn a_reader_of_thalweg_never_begins_anew() {
+    let mut writer = writer_of_three(VendorId::THALWEG);
+    let now = START + Duration::from_secs(200);
+    acknowledge(&mut writer, now, 1, SequenceNumber(1), &[1]);
+    send(&mut writer, now);
+    assert_eq!(questions(&mut writer, now), 0);
 }

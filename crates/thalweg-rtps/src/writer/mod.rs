@@ -58,6 +58,7 @@ mod reader_set;
 #[cfg(test)]
 mod reader_set_tests;
 mod registered;
+mod relapse;
 mod related;
 mod repair;
 mod repairs;

@@ -10,6 +10,7 @@ use super::flow::Position;
 use super::group_reception::GroupReception;
 use super::loss::Loss;
 use super::lost::ToldLost;
+use super::relapse::Relapse;
 use super::repairs::Repairs;
 use crate::count::CountFilter;
 use crate::qos::ReaderQos;
@@ -181,6 +182,8 @@ pub(super) struct ReaderProxy {
     pub echoes: Echoes,
     /// It has told up to here what it goes without.
     pub forgone: ToldLost,
+    /// It has less than it had acknowledged.
+    pub relapse: Relapse,
     acknack_counts: CountFilter,
     nack_frag_counts: CountFilter,
 }
@@ -220,6 +223,7 @@ impl ReaderProxy {
             heard: None,
             echoes: Echoes::default(),
             forgone: ToldLost::default(),
+            relapse: Relapse::default(),
             acknack_counts: CountFilter::default(),
             nack_frag_counts: CountFilter::default(),
         }

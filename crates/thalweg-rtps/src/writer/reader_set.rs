@@ -59,6 +59,8 @@ pub(super) struct AnyReader {
     pub unheard: bool,
     /// It is awaited and has to be told again where it starts.
     pub untold: bool,
+    /// It is awaited and asked although it has acknowledged more than it has.
+    pub relapsed: bool,
     /// It is awaited and runs on another host.
     pub elsewhere: bool,
     /// It is awaited and does not acknowledge parts of a sample.
@@ -106,6 +108,7 @@ impl AnyReader {
             given_up: self.given_up | other.given_up,
             unheard: self.unheard | other.unheard,
             untold: self.untold | other.untold,
+            relapsed: self.relapsed | other.relapsed,
             elsewhere: self.elsewhere | other.elsewhere,
             whole_only: self.whole_only | other.whole_only,
         }
@@ -141,6 +144,7 @@ impl ReaderSummary {
                 given_up: reader.is_given_up(),
                 unheard: awaited && !reader.proven,
                 untold: awaited && reader.is_to_be_told_again(),
+                relapsed: awaited && reader.relapse.is_open(),
                 elsewhere: awaited && !matched.on_this_host,
                 whole_only: awaited && !matched.vendor.traits().confirms_fragments,
             },

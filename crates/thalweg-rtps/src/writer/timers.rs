@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::flow::Position;
 use super::reader_proxy::{Owed, ReaderProxy};
-use super::reader_set::ReaderSummary;
+use super::reader_set::{AnyReader, ReaderSummary};
 use super::{
     HEARTBEAT_PERIOD_BLOCKED_MAX, HEARTBEAT_PERIOD_BUILTIN_MAX, HEARTBEAT_PERIOD_MAX, HEARTBEAT_PERIOD_REFUSED_MAX,
     Writer, WriterOutcome, lowest,
@@ -164,6 +164,8 @@ impl AskRule {
             // What is sent to all does not reach one that gets nothing but repairs.
             let all_asked = if reader.repairs_only.is_some() { Instant::ZERO } else { self.all_asked };
             return NextQuestion::At { due: times().next(self, all_asked), greets };
+        } else if reader.relapse.is_open() {
+            return NextQuestion::At { due: times().next(self, Instant::ZERO), greets };
         } else if acknowledged < self.last || is_told_again {
             return NextQuestion::AfterMoreIsSent;
         }
@@ -173,7 +175,8 @@ impl AskRule {
     /// No reader of the summary is to be asked earlier.
     pub(super) fn bound(&self, readers: &ReaderSummary, timers: &TimerBounds) -> Instant {
         let owes = readers.awaited().is_some_and(|acknowledged| acknowledged < self.owed_below());
-        match readers.any.unheard || readers.any.untold || readers.any.repairs_only {
+        let AnyReader { unheard, untold, repairs_only, relapsed, .. } = readers.any;
+        match unheard || untold || repairs_only || relapsed {
             true => timers.asking.next(self, Instant::ZERO),
             false if owes => timers.asking.next(self, self.all_asked),
             false => Instant::NEVER,
@@ -213,6 +216,7 @@ impl ReaderProxy {
             && due <= rule.now
         {
             self.owed = if greets { Owed::Greeting } else { self.owed.max_with(Owed::Heartbeat) };
+            self.relapse.note_asked();
             (self.asking.at, self.asking.pause) = (rule.now, (self.asking.pause * 2).min(HEARTBEAT_PERIOD_MAX));
         }
     }

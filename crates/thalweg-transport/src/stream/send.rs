@@ -70,7 +70,7 @@ impl<'bytes> StreamBurst<'_, 'bytes> {
         let messages = gather.len();
         let (mut refused, mut news, mut splits) = (0, 0, 0);
         let sent = outgo::transmit_all(&mut gather, &socket.socket, &mut patience, |gather, index, attempts, error| {
-            if is_news(error) && attempts <= NEWS_MAX {
+            if attempts <= news_max(error) {
                 news += drain_errors(socket);
                 return Verdict::Again;
             }
@@ -125,11 +125,15 @@ fn split(gather: &mut Gather<'_, '_>, index: usize, ends: &[usize]) -> bool {
     true
 }
 
-/// Whether an error may tell of an earlier datagram: nobody listens there now, a router knows no way, or found it too large.
-/// Such an error says nothing of the message that met it.
-fn is_news(error: &io::Error) -> bool {
-    let codes = [libc::ECONNREFUSED, libc::EHOSTUNREACH, libc::ENETUNREACH, libc::EHOSTDOWN, libc::EMSGSIZE];
-    error.raw_os_error().is_some_and(|code| codes.contains(&code))
+/// How many times in a row an error is taken for news of an earlier datagram, which says nothing of the message that met it; 0 where it is
+/// none. That nobody listens is always news, and comes again while the error queue holds more than is read at a time; that no way leads
+/// there, or that a router found it too large, may be said of this message.
+fn news_max(error: &io::Error) -> u32 {
+    match error.raw_os_error() {
+        Some(libc::ECONNREFUSED) => 64,
+        Some(libc::EHOSTUNREACH | libc::ENETUNREACH | libc::EHOSTDOWN | libc::EMSGSIZE) => 2,
+        _ => 0,
+    }
 }
 
 /// Whether the kernel or the device may be unable to cut a message: its datagrams are then offered singly.
@@ -143,7 +147,5 @@ fn drain_errors(stream: &StreamSocket) -> usize {
     errors.inspect(|error| stream.socket.note_error(error)).count()
 }
 
-/// Times in a row that news of earlier datagrams are taken for what they are: each attempt takes the socket's one pending error.
-const NEWS_MAX: u32 = 2;
 /// Entries taken from an error queue at a time; the rest waits for the next turn.
 const ERRORS_MAX: usize = 64;

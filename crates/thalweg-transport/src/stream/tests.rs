@@ -149,6 +149,19 @@ fn nobody_listening_stops_no_stream_and_is_counted() {
     assert_eq!((send(&deaf, closed, &[1220]).calls, deaf.counts().asynchronous_errors), (1, 0));
 }
 
+/// What is read of the error queue makes the next entry the pending error, and only so many are read at a time.
+#[test]
+fn a_long_queue_of_refusals_stops_no_stream() {
+    let (here, socket) = (hearing(), std::net::UdpSocket::bind("127.0.0.1:0").unwrap());
+    socket.connect("127.0.0.1:9").unwrap();
+    let closed = socket.local_addr().unwrap();
+    // Past the stream's own way, which would read the queue. Every other call only meets the refusal of the one before.
+    let direct = SockRef::from(&*here.socket);
+    (0..600).for_each(|_| _ = direct.send_to(&[0], &closed.into()));
+    let sent = send(&here, closed, &[1220]);
+    assert_eq!((sent.datagrams, sent.lost, here.counts().refused), (1, 0, 0));
+}
+
 #[test]
 fn messages_that_found_no_room_are_told() {
     let options = StreamOptions { receive_buffer_bytes: 16 << 10, ..StreamOptions::default() };

@@ -271,6 +271,17 @@ fn keep_last_drops_the_oldest_of_the_instance() {
     check(History::KeepLast(1), "1a 1Da 1a", "a3:Anu:10:000");
 }
 
+/// DDS 1.4 §2.2.3.18, §2.2.3.19: the newest samples replace the oldest, read or not, and the limit rejects none.
+#[test]
+fn a_limit_of_an_instance_that_is_the_depth_rejects_nothing() {
+    for keyed in [Keyed::Yes, Keyed::No] {
+        let mut cache = SampleCache::new(History::KeepLast(2), limits(0, 0, 2), keyed);
+        let inserted = feed(&mut cache, "1a 1a 1a 1a");
+        assert_eq!(inserted, [Insert::Stored, Insert::Stored, Insert::Overwrote, Insert::Overwrote]);
+        assert_eq!((cache.len(), cache.overwritten(), cache.rejected()), (2, 2, 0));
+    }
+}
+
 #[test]
 fn keep_all_is_full_and_accepts_the_same_sample_later() {
     let mut cache = SampleCache::new(History::KeepAll, limits(2, 0, 0), Keyed::Yes);

@@ -118,6 +118,23 @@ fn limits_refuse_what_keep_last_cannot_overwrite() {
     assert_eq!(history.overwritten_unacknowledged(), 1);
 }
 
+/// DDS 1.4 §2.2.3.18, §2.2.3.19: the newest samples replace the oldest, and the limit refuses none.
+#[test]
+fn a_limit_of_an_instance_that_is_the_depth_refuses_nothing() {
+    for depth in [1, 3] {
+        for durability_keeps in [false, true] {
+            let history = History::KeepLast(depth);
+            let mut history = WriterHistory::new(history, limits(0, 0, depth), durability_keeps, usize::MAX);
+            for _ in 0..10 {
+                assert!(history.room_for(&key(1), 8), "depth {depth}");
+                history.push(change(1, ChangeKind::Write));
+            }
+            let held: Vec<i64> = (11 - i64::from(depth)..=10).collect();
+            assert_eq!(numbers(&history), held, "depth {depth}");
+        }
+    }
+}
+
 #[test]
 fn the_byte_budget_refuses_but_never_the_only_change() {
     let mut history = WriterHistory::new(History::KeepAll, UNLIMITED, false, 2 * (CHANGE_BYTES + 8));

@@ -120,7 +120,8 @@ pub enum RequestError {
     UnknownOption(OptionNumber),
     /// The response is larger than [`EndpointLimits::body_bytes_max`](super::EndpointLimits::body_bytes_max).
     BodyTooLarge,
-    /// The representation changed each time between its blocks.
+    /// The representation changed each time between its blocks. For a request that is not repeated, since it changes something or
+    /// has a body in blocks itself, once is enough: it was run, and its response is lost.
     BodyChanged,
     /// The peer acknowledged or sent another block than the one expected.
     BlockMismatch {
@@ -173,9 +174,10 @@ impl fmt::Display for RequestError {
                 write!(formatter, "the response has the critical option {number}, which is not understood")
             }
             RequestError::BodyTooLarge => formatter.write_str("the response is too large; raise body_bytes_max"),
-            RequestError::BodyChanged => {
-                formatter.write_str("the representation kept changing while its blocks were fetched; ask again")
-            }
+            RequestError::BodyChanged => formatter.write_str(
+                "the representation changed while its blocks were fetched; \
+                 ask again if the request may run twice",
+            ),
             RequestError::BlockMismatch { expected } => {
                 write!(formatter, "the peer lost track of the blocks: expected number {}", expected.number)
             }

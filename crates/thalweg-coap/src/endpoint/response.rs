@@ -109,8 +109,8 @@ impl Endpoint {
             || (!is_single && outgoing.request.code().is_safe() && response.block.is_some_and(is_held_small));
         if let Some(echo) = echo.filter(|_| is_better_asked_again && !outgoing.is_challenged) {
             outgoing.is_challenged = true;
-            let request = std::mem::take(&mut outgoing.request);
-            outgoing.request = request.with_option(OptionNumber::ECHO, echo);
+            // That of an earlier challenge is of no use any more.
+            outgoing.request.replace_option(OptionNumber::ECHO, echo);
             return self.continue_request(now, id);
         }
         if outgoing.latest.is_none() && is_registered(&outgoing.request, &response) {
@@ -176,6 +176,8 @@ impl Endpoint {
         let Some(outgoing) = self.client.requests.get_mut(id) else { return };
         if let Some(number) = response.observe.filter(|_| is_registered(&outgoing.request, &response)) {
             outgoing.stage = Stage::Observing;
+            // Its server may restart and ask for a proof again.
+            outgoing.is_challenged = false;
             outgoing.latest = outgoing.latest.or(Some((number, now)));
             // When the state is not fresh any more, some seconds are left to the server (RFC 7641 §3.3.1).
             let patience = Duration::from_secs(5) + Duration::from_millis(self.rng.below(10_000));

@@ -22,6 +22,8 @@ pub struct BlockTransfer {
     sent: usize,
     /// Tells this body from others to the same resource (RFC 9175 §3.5.1).
     tag: u64,
+    /// Whether a response may be asked for anew from its first block: the request changes nothing and goes out in one message.
+    is_repeatable: bool,
     /// The first block of the response without its payload.
     head: Option<Response>,
     received: Vec<u8>,
@@ -47,8 +49,9 @@ impl BlockTransfer {
         let exponent = exponent.min(Block::EXPONENT_MAX);
         let is_opaque = request.view().options.value(OptionNumber::OSCORE).is_some();
         let whole_max = if is_opaque { PROTECTED_BYTES_MAX } else { 16 << exponent };
+        let is_repeatable = request.code().is_safe() && request.view().payload.len() <= whole_max;
         let (head, received, observe, wanted) = (None, Vec::new(), None, None);
-        BlockTransfer { exponent, whole_max, sent: 0, tag, head, received, observe, wanted, restarts: 0 }
+        BlockTransfer { exponent, whole_max, sent: 0, tag, is_repeatable, head, received, observe, wanted, restarts: 0 }
     }
 
     /// Whether the request's first message is still to be sent or answered.
@@ -182,10 +185,13 @@ impl BlockTransfer {
     }
 
     /// The representation changed under way: its blocks do not belong together (RFC 7959 §2.4). The registration that the first one
-    /// confirmed goes on.
+    /// confirmed goes on. To ask for the first block anew would run a request that changes something again, without its body.
     fn start_over(&mut self, exponent: u8) -> TransferStep {
         self.restarts += 1;
         self.received.clear();
+        if !self.is_repeatable {
+            return TransferStep::Failed(RequestError::BodyChanged);
+        }
         self.observe = self.head.take().and_then(|head| head.observe).or(self.observe);
         self.wanted = Some(Block { number: 0, more: false, exponent });
         if self.restarts > RESTARTS_MAX { TransferStep::Failed(RequestError::BodyChanged) } else { TransferStep::Next }

@@ -72,7 +72,7 @@ pub struct ServerPlan {
     pub priorities: Priorities,
     /// The file of the OSCORE contexts, relative to that of the gateway.
     pub oscore: Option<PathBuf>,
-    /// Paths that only protected requests reach.
+    /// Paths that only protected requests reach, without escapes.
     pub protected: Vec<String>,
     /// Bytes of answers of other things that are kept. Default 4 MiB.
     pub cache_bytes: usize,

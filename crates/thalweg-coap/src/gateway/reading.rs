@@ -16,7 +16,7 @@ use crate::device::drivers::KitModel;
 use crate::device::{Unit, Value};
 use crate::directory::RegistrationPlan;
 use crate::endpoint::{EndpointLimits, ObserveConfig};
-use crate::identity::{AccessRule, AccessRules};
+use crate::identity::{AccessRule, AccessRules, BAD_ESCAPE, unescaped};
 use crate::interaction::server::KernelFilter;
 use crate::proxy::{Destinations, ProxyUri};
 use crate::resource::{AdaptivePolicy, Sampling};
@@ -77,8 +77,9 @@ fn read_root(root: SettingsTable<'_>) -> Read<GatewayPlan> {
     if let Some(oscore) = root.get("oscore") {
         let table = oscore.table((&["keys", "protected"], &[]))?;
         server.oscore = Some(PathBuf::from(table.require("keys")?.text()?));
-        server.protected =
-            table.or("protected", Vec::new(), |field| field.each(PATHS_MAX, |one| one.text().map(str::to_owned)))?;
+        server.protected = table.or("protected", Vec::new(), |field| {
+            field.each(PATHS_MAX, |one| unescaped(one.text()?).ok_or_else(|| one.error(BAD_ESCAPE)))
+        })?;
     }
     let plan = GatewayPlan {
         server,

@@ -27,6 +27,7 @@ fn errors_name_file_line_and_the_nearest_key() {
     refused("[servr]\n", "g.toml:2:2: \"servr\" is unknown: did you mean \"server\"?");
     refused("[server]\nbnd = 1\n", "g.toml:3:1: \"bnd\" is unknown in [server]: did you mean \"bind\"?");
     refused("[server]\nbind = \"x\"", "g.toml:3:8: bind: an address with a port is needed");
+    refused("[oscore]\nkeys = \"k\"\nprotected = [\"/a%2\"]", "g.toml:4:14: protected: a % begins no escape");
     refused("[laws]\ndevice = \"vat\"", "g.toml:3:10: device: \"vat\" names no thread law");
     refused("[laws]\ndevice = \"inline\"", "g.toml:3:10: device: a gateway's handlers block");
     refused("[[device]]\ndriver = \"kitt\"", "g.toml:3:10: driver: \"kitt\" is no choice: did you mean \"kit\"?");

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::str::FromStr;
 
 use super::{Caller, SessionIdentity, Transport};
-use crate::message::{CoapRequest, Code, Response};
+use crate::message::{CoapRequest, Code, Response, unescape};
 
 /// Rules for access to resources. The rules for the longest path that covers a request's decide: one of them must allow its
 /// method to its client. A path that no rule covers is open to all.
@@ -31,7 +31,7 @@ pub struct AccessRule {
 /// The requests that a rule concerns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AccessTarget {
-    /// Those for a path such as `/locks` and everything below it; `/` for all.
+    /// Those for a path such as `/locks` and everything below it; `/` for all. It has no escapes: a `%` stands for itself.
     Path(String),
     /// Those that name another server (Proxy-Uri, Proxy-Scheme).
     Proxy,
@@ -200,6 +200,11 @@ pub(crate) fn depth_of<'a>(segments: impl Iterator<Item = &'a str>, path: &str) 
     Some(depth)
 }
 
+/// The path that one with escapes such as `%20` stands for; `None` where a `%` begins none, or the path is no UTF-8.
+pub(crate) fn unescaped(path: &str) -> Option<String> {
+    String::from_utf8(unescape(path).ok()?).ok()
+}
+
 /// Whether a path stands for everything.
 pub(crate) fn is_root(path: &str) -> bool {
     path.bytes().all(|byte| byte == b'/')
@@ -217,7 +222,8 @@ impl fmt::Display for RuleError {
 
 impl std::error::Error for RuleError {}
 
-/// `PATH METHODS WHO`, such as `/locks get,put psk:porter`; `proxy` in place of a path for requests that name another server.
+/// `PATH METHODS WHO`, such as `/locks get,put psk:porter`; `proxy` in place of a path for requests that name another server. The
+/// path is written as in a URI: `%20` for a space, `%25` for a `%`.
 impl FromStr for AccessRule {
     type Err = RuleError;
 
@@ -228,7 +234,10 @@ impl FromStr for AccessRule {
         };
         let target = match path {
             "proxy" => AccessTarget::Proxy,
-            _ if path.starts_with('/') => AccessTarget::Path(path.to_owned()),
+            _ if path.starts_with('/') => {
+                let wrong = || RuleError(format!("the path \"{path}\" of an access rule: {BAD_ESCAPE}"));
+                AccessTarget::Path(unescaped(path).ok_or_else(wrong)?)
+            }
             _ => {
                 let said =
                     format!("the path \"{path}\" of an access rule begins with a slash, unless it is the word proxy");
@@ -296,6 +305,8 @@ fn bytes_of(digits: &str) -> Option<Vec<u8>> {
     pairs.map(pair).collect()
 }
 
+/// Why there is no path that a text with escapes stands for.
+pub(crate) const BAD_ESCAPE: &str = "a % begins no escape, or the escapes are no UTF-8; write %25 for a %";
 const EXAMPLE: &str = "\"/locks get,put psk:porter\"";
 const METHODS: [(&str, Code); 7] = [
     ("get", Code::GET),

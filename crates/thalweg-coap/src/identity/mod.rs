@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 pub use access::{AccessRule, AccessRules, AccessTarget, Methods, RuleError, Who};
-pub(crate) use access::{depth_of, is_root};
+pub(crate) use access::{BAD_ESCAPE, depth_of, is_root, unescaped};
 pub(crate) use subject::read as read_subject;
 
 use crate::oscore::Context;

@@ -50,6 +50,13 @@ fn no_spelling_of_a_path_leads_past_its_rule() {
 }
 
 #[test]
+fn a_rule_is_about_the_path_that_its_escapes_stand_for() {
+    check(&["/a%20b any none"], Code::GET, "/a%20b/c", psk("porter"), "4.03");
+    check(&["/a%20b any none"], Code::GET, "/a%2520b", psk("porter"), "allowed");
+    check(&["/50%25 any none"], Code::GET, "/50%25", psk("porter"), "4.03");
+}
+
+#[test]
 fn a_request_for_another_server_is_under_the_rules_for_the_proxy_whatever_its_path() {
     let proxied = [
         RequestBuf::get("/a").with_option(OptionNumber::PROXY_SCHEME, b"coap"),
@@ -111,6 +118,8 @@ fn rules_that_cannot_be_read_say_why() {
     for (text, expect) in [
         ("/a get", "PATH METHODS WHO"),
         ("a get any", "begins with a slash"),
+        ("/a%2 any none", "begins no escape"),
+        ("/a%ff any none", "no UTF-8"),
         ("/a got any", "is no method"),
         ("/a get all", "use any, none"),
         ("/a get oscore:0", "hexadecimal"),

@@ -10,6 +10,7 @@ use thalweg_base::time::Instant;
 use thalweg_transport::batch::{BatchOptions, BatchScratch, BatchSocket, Departure, Waker};
 use thalweg_transport::clock;
 
+use super::held_events::HeldEvents;
 use crate::credentials::Credentials;
 use crate::dtls::{ClientSession, ClockOrigin, DtlsError, SessionState};
 use crate::endpoint::{
@@ -26,6 +27,8 @@ pub struct Client {
     scratch: BatchScratch,
     protection: Option<Arc<Context>>,
     security: Option<Box<Security>>,
+    /// What came for other requests during [`Client::exchange`].
+    held: HeldEvents,
 }
 
 /// The DTLS session below the requests of a client.
@@ -85,7 +88,8 @@ impl Client {
         };
         let (socket, endpoint) = opened().map_err(ClientError::System)?;
         let (outbox, scratch) = (CoapOutbox::default(), BatchScratch::default());
-        Ok(Client { socket, endpoint, outbox, scratch, protection: None, security: None })
+        let (protection, security, held) = (None, None, HeldEvents::default());
+        Ok(Client { socket, endpoint, outbox, scratch, protection, security, held })
     }
 
     /// A client of one server, which it calls `host`, over DTLS (`coaps`). The handshake goes on while it waits for answers.
@@ -154,6 +158,7 @@ impl Client {
 
     /// Ends a registration or a request.
     pub fn cancel(&mut self, request: RequestId) {
+        self.held.forget(request);
         self.endpoint.cancel(clock::now(), request);
         self.transmit();
     }
@@ -168,12 +173,16 @@ impl Client {
         self.socket.waker()
     }
 
-    /// The next thing that happens, `None` when nothing does within `time` or a [`Client::waker`] was used.
+    /// The next thing that happens, `None` when nothing does within `time` or a [`Client::waker`] was used. What came during
+    /// [`Client::exchange`] for other requests is first.
     ///
     /// # Errors
     /// When the socket fails.
     pub fn next(&mut self, time: Duration) -> Result<Option<EndpointEvent>, ClientError> {
-        self.next_until(clock::now() + time)
+        match self.held.pop() {
+            Some(event) => Ok(Some(event)),
+            None => self.next_until(clock::now() + time),
+        }
     }
 
     fn next_until(&mut self, deadline: Instant) -> Result<Option<EndpointEvent>, ClientError> {
@@ -214,7 +223,8 @@ impl Client {
         }
     }
 
-    /// Asks and waits for the answer, at most `time`.
+    /// Asks and waits for the answer, at most `time`. What comes meanwhile for other requests waits for [`Client::next`], the latest
+    /// 256 events with 8 MiB of bodies.
     ///
     /// # Errors
     /// When none came, or the socket failed.
@@ -233,8 +243,9 @@ impl Client {
                 Some(EndpointEvent::Failed { request, error, .. }) if request == asked => {
                     return Err(ClientError::Request(error));
                 }
+                Some(other) => self.held.push(other),
                 None if clock::now() >= deadline => break,
-                _ => {}
+                None => {}
             }
         }
         self.cancel(asked);

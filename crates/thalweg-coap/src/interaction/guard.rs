@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use crate::identity::{AccessRules, Caller, depth_of, is_root};
+use crate::identity::{AccessRules, Caller, depth_of, is_root, unescaped};
 use crate::message::{CoapRequest, Response};
 use crate::oscore::Refusal;
 
@@ -11,7 +11,7 @@ use crate::oscore::Refusal;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GuardRules {
     /// Paths that require protected requests (OSCORE, RFC 8613), with all paths below them; `/` for all, also those that name
-    /// another server.
+    /// another server. They have no escapes: a `%` stands for itself.
     pub protected: Vec<String>,
     /// Which clients may do what.
     pub access: AccessRules,
@@ -113,9 +113,11 @@ impl Guard {
         held.iter().any(|rules| rules.needs_protection(request))
     }
 
-    /// Whether a path requires protected requests.
-    pub(super) fn protects_path(&self, path: &str) -> bool {
-        self.rules().protects(|| std::iter::once(path))
+    /// Whether the target of a link, with escapes or without, requires protected requests.
+    pub(super) fn protects_path(&self, target: &str) -> bool {
+        let rules = self.rules();
+        let protects = |path: &str| rules.protects(|| std::iter::once(path));
+        protects(target) || unescaped(target).is_some_and(|path| protects(&path))
     }
 }
 
@@ -123,6 +125,7 @@ impl Guard {
 mod tests {
     use super::*;
     use crate::identity::Transport;
+    use crate::interaction::routes::Routes;
     use crate::message::RequestBuf;
 
     #[test]
@@ -147,5 +150,15 @@ mod tests {
         assert_eq!(open(), "/a/b/d");
         guard.set(GuardRules::default());
         assert_eq!(open(), "/a/b/c/d");
+    }
+
+    #[test]
+    fn a_protected_path_may_be_written_with_escapes_and_its_link_as_well() {
+        let routes = Routes::new().protect("/a%20b").protect("/50%25");
+        let needs = |path: &str| routes.needs_protection(&RequestBuf::get(path).view());
+        assert!(needs("/a%20b/c") && needs("/50%25") && !needs("/a"));
+        let guard = Guard::default();
+        guard.set(GuardRules { protected: vec!["/a b".to_owned()], ..GuardRules::default() });
+        assert!(guard.protects_path("/a%20b") && guard.protects_path("/a b/c") && !guard.protects_path("/a"));
     }
 }

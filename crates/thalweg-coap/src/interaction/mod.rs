@@ -18,6 +18,7 @@ mod gate;
 pub mod guard;
 pub mod handler;
 mod handler_pool;
+mod held_events;
 mod line;
 mod pause;
 pub mod rate_limit;

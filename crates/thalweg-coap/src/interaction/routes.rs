@@ -9,7 +9,7 @@ use super::handler::{Catalog, CatalogAttachment, Class, ClassId, Existence, Hand
 use super::server::Notifier;
 use super::terms::Conditions;
 use super::turns::Turns;
-use crate::identity::{AccessRules, Caller};
+use crate::identity::{AccessRules, Caller, unescaped};
 use crate::link_format::{self, WebLink};
 use crate::message::{CoapRequest, Code, Response, content_format};
 
@@ -109,10 +109,12 @@ impl Routes {
     }
 
     /// Lets only protected requests (OSCORE, RFC 8613) reach `path`, such as `/locks`, and everything below it, whether a
-    /// handler or the catalog answers there; `/` for all. Other requests get 4.01, and `/.well-known/core` says `osc`.
+    /// handler or the catalog answers there; `/` for all. Other requests get 4.01, and `/.well-known/core` says `osc`. The path is
+    /// written as in a URI, `%25` for a `%`; one with a `%` that begins no escape is taken as it is.
     pub fn protect(self, path: &str) -> Routes {
         let mut rules = GuardRules::clone(&self.guard.rules());
-        rules.protected.push(path.trim_matches('/').to_owned());
+        let plain = unescaped(path).unwrap_or_else(|| path.to_owned());
+        rules.protected.push(plain.trim_matches('/').to_owned());
         self.set_guard(rules);
         self
     }

@@ -1,6 +1,7 @@
 //! A server and a bare socket. Handlers wait for the test where order matters.
 
 mod crowd;
+mod waiting;
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};

@@ -15,6 +15,7 @@ pub(crate) use option::PROTECTED_BYTES_MAX;
 pub use option::{
     Block, OPTIONS_MAX, OptionNumber, Options, content_format, encode_uint, insert_option, parse_uint, write_option,
 };
+pub(crate) use request::unescape;
 pub use request::{CoapRequest, Observe, RequestBuf};
 pub use response::{Body, Response};
 pub use short::{ETag, Token};

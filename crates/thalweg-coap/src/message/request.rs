@@ -1,6 +1,6 @@
 //! Requests as handlers and applications see them.
 
-use super::option::{Options, insert_option};
+use super::option::{Options, insert_option, write_option};
 use super::{Code, ETag, OptionNumber, encode_uint};
 use crate::identity::Caller;
 
@@ -282,6 +282,18 @@ impl RequestBuf {
         self.payload = payload;
     }
 
+    /// Sets an option in the place of all of its number.
+    pub(crate) fn replace_option(&mut self, number: OptionNumber, value: &[u8]) {
+        let mut options = Vec::with_capacity(self.options.len() + value.len());
+        let mut last = OptionNumber(0);
+        for (found, kept) in Options::new(&self.options).filter(|(found, _)| *found != number) {
+            write_option(&mut options, last, found, kept);
+            last = found;
+        }
+        insert_option(&mut options, number, value);
+        self.options = options;
+    }
+
     /// Bytes that the request holds.
     pub(crate) fn capacity(&self) -> usize {
         self.options.capacity() + self.payload.capacity()
@@ -308,10 +320,10 @@ impl Default for RequestBuf {
 }
 
 /// A `%` without two hexadecimal digits.
-struct BadEscape;
+pub(crate) struct BadEscape;
 
 /// Replaces `%hh` by the byte it stands for (RFC 3986 §2.1).
-fn unescape(text: &str) -> Result<Vec<u8>, BadEscape> {
+pub(crate) fn unescape(text: &str) -> Result<Vec<u8>, BadEscape> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let [first, tail @ ..] = rest {

@@ -226,7 +226,8 @@ impl<W> NetworkStore<W> {
         RemoteAnswer { waiters, outcome }
     }
 
-    /// A notification of an observed resource came.
+    /// A notification of an observed resource came. When it tells another state than the store has, the other formats of the resource
+    /// are stale, and so are answers that are under way.
     pub fn handle_notification(
         &mut self,
         now: Instant,
@@ -234,6 +235,13 @@ impl<W> NetworkStore<W> {
         content: ResourceRepresentation,
         etag: Option<ETag>,
     ) {
+        let has = |entry: &Entry| {
+            let known = &entry.representation;
+            known.payload == content.payload && known.content_format == content.content_format
+        };
+        if !self.entries.get(key).is_some_and(has) {
+            self.handle_action(&key.name);
+        }
         self.store(now, key, content, etag);
     }
 
@@ -498,6 +506,24 @@ mod tests {
         assert_eq!(store.handle_request(at(1), &key("a"), || 0), RemoteAsked::Known((content("x", 4), None)));
         store.handle_notification(at(2), &key("a"), content("y", 5), None);
         assert_eq!(store.handle_request(at(2), &key("a"), || 0), RemoteAsked::Known((content("y", 5), None)));
+    }
+
+    #[test]
+    fn a_notification_makes_old_what_was_asked_before_it_in_any_format() {
+        let mut store = NetworkStore::new(10_000);
+        let json = RemoteKey { accept: Some(content_format::JSON), ..key("a") };
+        let (flight, _) = begun(store.handle_request(at(0), &json, || 0));
+        store.handle_answer(at(0), flight, Ok(Fetched::Content(content("old", 60), None)));
+        let (late, _) = begun(store.handle_request(at(0), &key("a"), || 1));
+        store.handle_notification(at(1), &key("a"), content("new", 60), None);
+        let answer = store.handle_answer(at(1), late, Ok(Fetched::Content(content("old", 60), None)));
+        assert_eq!(answer.waiters, [1]);
+        assert_eq!(store.handle_request(at(1), &key("a"), || 0), RemoteAsked::Known((content("new", 60), None)));
+        let (flight, _) = begun(store.handle_request(at(1), &json, || 2));
+        store.handle_notification(at(2), &key("a"), content("new", 60), None);
+        store.handle_answer(at(2), flight, Ok(Fetched::Content(content("json", 60), None)));
+        let known = RemoteAsked::Known((content("json", 60), None));
+        assert_eq!(store.handle_request(at(2), &json, || 0), known, "what is told again outdates nothing");
     }
 
     #[test]

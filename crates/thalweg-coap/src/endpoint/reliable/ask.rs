@@ -4,7 +4,7 @@ use thalweg_base::rng::Rng;
 
 use super::connection::ConnectionStage;
 use super::frame::ReliableMessage;
-use super::serve::JOINED;
+use super::serve::{JOINED, fitting_exponent};
 use super::signal::{self, Capabilities};
 use super::{ConnectionId, ReliableEndpoint};
 use crate::endpoint::asked::refused_option;
@@ -39,6 +39,8 @@ pub(super) struct OwnRequest {
     sent: usize,
     /// Bytes of the block that is under way.
     under_way: usize,
+    /// Size exponent of the blocks of the body, as its first block chose it.
+    exponent: u8,
     /// The first block of the response without its payload.
     head: Option<Response>,
     received: Vec<u8>,
@@ -46,6 +48,33 @@ pub(super) struct OwnRequest {
     wanted: Option<(u32, u8)>,
     /// Whether a first block that was fetched anew belongs to a notification, and how often that happened.
     restarted: (Option<u32>, u8),
+}
+
+impl OwnRequest {
+    fn new(connection: ConnectionId, request: RequestBuf, first: u64) -> OwnRequest {
+        OwnRequest {
+            connection,
+            request,
+            first,
+            sent: 0,
+            under_way: 0,
+            exponent: Block::EXPONENT_MAX,
+            head: None,
+            received: Vec::new(),
+            wanted: None,
+            restarted: (None, 0),
+        }
+    }
+
+    /// Whether a PONG is its answer, and nothing else.
+    pub fn is_ping(&self) -> bool {
+        self.request.code() == Code::EMPTY
+    }
+
+    /// Whether its response may be asked for anew from the first block: it changes nothing, and its body fits into one message.
+    fn is_repeatable(&self, capabilities: &Capabilities) -> bool {
+        self.request.code().is_safe() && self.request.view().payload.len() <= capabilities.payload_max()
+    }
 }
 
 impl ReliableEndpoint {
@@ -65,18 +94,7 @@ impl ReliableEndpoint {
         let connection = connection.ok_or(RequestError::Disconnected)?;
         let waits = connection.capabilities.is_none();
         let first = self.asking.rng.next_u64();
-        let own = OwnRequest {
-            connection: id,
-            request,
-            first,
-            sent: 0,
-            under_way: 0,
-            head: None,
-            received: Vec::new(),
-            wanted: None,
-            restarted: (None, 0),
-        };
-        let request = RequestId(self.asking.requests.insert(own));
+        let request = RequestId(self.asking.requests.insert(OwnRequest::new(id, request, first)));
         if let Some(connection) = self.connections.get_mut(id.0) {
             connection.requests.insert(first, request);
         }
@@ -93,17 +111,7 @@ impl ReliableEndpoint {
     pub fn ping(&mut self, id: ConnectionId) -> Result<RequestId, RequestError> {
         let connection = self.connections.get_mut(id.0).ok_or(RequestError::Disconnected)?;
         let token = self.asking.rng.next_u64();
-        let own = OwnRequest {
-            connection: id,
-            request: RequestBuf::default(),
-            first: token,
-            sent: 0,
-            under_way: 0,
-            head: None,
-            received: Vec::new(),
-            wanted: None,
-            restarted: (None, 0),
-        };
+        let own = OwnRequest::new(id, RequestBuf::default(), token);
         let request = RequestId(self.asking.requests.insert(own));
         connection.requests.insert(token, request);
         self.signal(id, signal::PING, Token::from_u64(token), &[], "");
@@ -145,7 +153,7 @@ impl ReliableEndpoint {
     /// Sends the next message of a request.
     fn send_next(&mut self, request: RequestId, token: u64) {
         let Some(own) = self.asking.requests.get_mut(request.0) else { return };
-        if own.request.code() == Code::EMPTY {
+        if own.is_ping() {
             return; // A ping needs no capabilities.
         }
         let Some(connection) = self.connections.get(own.connection.0) else { return };
@@ -156,11 +164,16 @@ impl ReliableEndpoint {
         let range = if let Some((number, exponent)) = own.wanted {
             options = for_further_block(view.options);
             insert_uint(&mut options, OptionNumber::BLOCK2, Block { number, more: false, exponent }.to_uint());
-            if view.code == Code::FETCH { 0..len } else { 0..0 }
+            // The server finds the blocks of one whose body is too long without it.
+            if view.code == Code::FETCH && len <= capabilities.payload_max() { 0..len } else { 0..0 }
         } else if len > capabilities.payload_max() || own.sent > 0 {
-            let end = len.min(own.sent + 1024 * joined.max(1));
-            let exponent = if joined > 0 { JOINED } else { Block::EXPONENT_MAX };
-            let block = Block { number: (own.sent / 1024) as u32, more: end < len, exponent };
+            if own.sent == 0 {
+                own.exponent = if joined > 0 { JOINED } else { fitting_exponent(&capabilities) };
+            }
+            let (size, exponent) = (block_bytes(own.exponent), own.exponent);
+            let blocks = if exponent == JOINED { joined.max(1) } else { 1 };
+            let end = len.min(own.sent + blocks * size);
+            let block = Block { number: (own.sent / size) as u32, more: end < len, exponent };
             insert_uint(&mut options, OptionNumber::BLOCK1, block.to_uint());
             own.sent..end
         } else {
@@ -182,6 +195,9 @@ impl ReliableEndpoint {
         let joined = take_joined(message.options, &mut plain);
         let options = if joined.is_some() { Options::new(&plain) } else { message.options };
         let own = self.asking.requests.get(request.0);
+        if own.is_some_and(OwnRequest::is_ping) {
+            return;
+        }
         let is_forwarded = own.is_some_and(|own| own.request.is_forwarded());
         if let Some(unknown) = refused_option(options, is_forwarded) {
             return self.fail(id, request, RequestError::UnknownOption(unknown));
@@ -204,17 +220,18 @@ impl ReliableEndpoint {
             let first = own.first;
             connection.requests.retain(|token, other| *other != request || *token == first);
         }
-        let len = own.request.view().payload.len();
+        let (len, size) = (own.request.view().payload.len(), block_bytes(own.exponent));
         // The other end used these blocks by themselves; it waits for those that follow all the same (RFC 7959 §2.3).
         let is_used_alone = response.code.is_success()
-            && answered == Some(((own.sent / 1024) as u32, false))
+            && answered == Some(((own.sent / size) as u32, false))
             && own.wanted.is_none()
             && !is_new_state
             && own.sent + own.under_way < len;
         if response.code == Code::CONTINUE || is_used_alone {
             own.sent += own.under_way;
             if answered.is_none() || own.sent >= len {
-                let expected = Block { number: (own.sent / 1024) as u32, more: true, exponent: Block::EXPONENT_MAX };
+                let exponent = own.exponent.min(Block::EXPONENT_MAX);
+                let expected = Block { number: (own.sent / size) as u32, more: true, exponent };
                 return self.fail(id, request, RequestError::BlockMismatch { expected });
             }
             return self.send_next(request, token);
@@ -239,7 +256,10 @@ impl ReliableEndpoint {
             own.restarted = (head.observe.or(own.restarted.0), own.restarted.1 + 1);
             own.received.clear();
             own.head = None;
-            if own.restarted.1 > RESTARTS_MAX {
+            let connection = self.connections.get(id.0);
+            let capabilities = connection.and_then(|one| one.capabilities).unwrap_or(Capabilities::BASE);
+            // Anything else would run again, without its body.
+            if own.restarted.1 > RESTARTS_MAX || !own.is_repeatable(&capabilities) {
                 return self.fail(id, request, RequestError::BodyChanged);
             }
             return self.ask_for_block(id, request, (0, exponent));
@@ -303,6 +323,11 @@ impl ReliableEndpoint {
         self.events.push_back(EndpointEvent::Failed { request, peer, error });
         self.close_if_released(id);
     }
+}
+
+/// Bytes of a block, also of one of those that are joined.
+fn block_bytes(exponent: u8) -> usize {
+    16 << exponent.min(Block::EXPONENT_MAX)
 }
 
 /// Block options that stand for joined blocks.

@@ -60,7 +60,7 @@ impl ReliableEndpoint {
             Observation { serial, path: path.clone(), request, asked, format, is_asked, is_stale, is_queued };
         connection.observations.insert(token, observation);
         let host = connection.peer.host();
-        *self.serving.hosts.entry(host).or_default() += 1;
+        self.serving.recount(host, |count| count + 1);
         self.serving.observers += 1;
         let of_path = self.serving.by_path.entry(path.clone()).or_default();
         of_path.insert((id, token));
@@ -78,9 +78,9 @@ impl ReliableEndpoint {
         }
         let Some(host) = self.connections.get(id.0).map(|one| one.peer.host()) else { return false };
         let own = self.serving.hosts.get(&host).copied().unwrap_or(0);
-        let heaviest = self.serving.hosts.iter().max_by_key(|(host, count)| (**count, **host));
-        let Some((heaviest, _)) = heaviest.filter(|(_, count)| **count > own + 1) else { return false };
-        let of_heaviest = self.connections.iter().filter(|(_, one)| one.peer.host() == *heaviest);
+        let heaviest = self.serving.by_count.last().copied();
+        let Some((_, heaviest)) = heaviest.filter(|(count, _)| *count > own + 1) else { return false };
+        let of_heaviest = self.connections.iter().filter(|(_, one)| one.peer.host() == heaviest);
         let Some((id, most)) = of_heaviest.max_by_key(|(id, one)| (one.observations.len(), *id)) else { return false };
         let newest = most.observations.iter().max_by_key(|(_, observation)| observation.serial);
         let Some((token, observation)) = newest.map(|(token, observation)| (*token, observation.asked)) else {
@@ -119,12 +119,7 @@ impl ReliableEndpoint {
     /// Gives the place of a registration of this host back.
     pub(super) fn forget_place(&mut self, host: PeerHost, (id, token): (ConnectionId, Token), path: &str) {
         self.serving.observers -= 1;
-        if let Some(count) = self.serving.hosts.get_mut(&host) {
-            *count -= 1;
-            if *count == 0 {
-                self.serving.hosts.remove(&host);
-            }
-        }
+        self.serving.recount(host, |count| count.saturating_sub(1));
         let Some(of_path) = self.serving.by_path.get_mut(path) else { return };
         of_path.remove(&(id, token));
         if of_path.is_empty() {

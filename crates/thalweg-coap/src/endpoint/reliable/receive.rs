@@ -2,6 +2,7 @@
 
 use thalweg_base::time::Instant;
 
+use super::ask::OwnRequest;
 use super::connection::{ConnectionStage, KEPT_MAX};
 use super::frame::{Framing, ReliableMessage, message_len};
 use super::signal::{self, Capabilities};
@@ -167,11 +168,16 @@ impl ReliableEndpoint {
 
     fn handle_pong(&mut self, id: ConnectionId, token: crate::message::Token) {
         let Some(connection) = self.connections.get_mut(id.0) else { return };
-        let Some(request) = token.to_u64().and_then(|token| connection.requests.remove(&token)) else { return };
-        let peer = connection.peer;
-        if self.asking.requests.remove(request.0).is_some() {
-            self.events.push_back(EndpointEvent::Pong { request, peer });
+        let Some(token) = token.to_u64() else { return };
+        let Some(request) = connection.requests.get(&token).copied() else { return };
+        // A PONG with the token of a request answers nothing.
+        if !self.asking.requests.get(request.0).is_some_and(OwnRequest::is_ping) {
+            return;
         }
+        connection.requests.remove(&token);
+        self.asking.requests.remove(request.0);
+        let peer = connection.peer;
+        self.events.push_back(EndpointEvent::Pong { request, peer });
         self.close_if_released(id);
     }
 }

@@ -36,6 +36,8 @@ pub(super) struct Serving {
     pub observers: usize,
     /// How many of them each host has.
     pub hosts: HashMap<PeerHost, usize>,
+    /// The same hosts, by that number.
+    pub by_count: BTreeSet<(usize, PeerHost)>,
     pub number: u32,
     /// How many registrations there were.
     pub registrations: u64,
@@ -52,9 +54,21 @@ impl Serving {
             pending: PendingRegistrations::default(),
             observers: 0,
             hosts: HashMap::new(),
+            by_count: BTreeSet::new(),
             number: 0,
             registrations: 0,
             spare: Spare::default(),
+        }
+    }
+
+    /// Takes into account that a host has another number of observers.
+    pub fn recount(&mut self, host: PeerHost, change: impl FnOnce(usize) -> usize) {
+        let before = self.hosts.remove(&host).unwrap_or(0);
+        self.by_count.remove(&(before, host));
+        let count = change(before);
+        if count > 0 {
+            self.hosts.insert(host, count);
+            self.by_count.insert((count, host));
         }
     }
 }
@@ -374,7 +388,7 @@ fn cut_joined(len: usize, number: u32, blocks: usize) -> Result<Option<(Block, s
 }
 
 /// The largest exponent whose blocks fit into a message to this end.
-fn fitting_exponent(capabilities: &Capabilities) -> u8 {
+pub(super) fn fitting_exponent(capabilities: &Capabilities) -> u8 {
     let fits = |exponent: &u8| 16 << exponent <= capabilities.payload_max();
     (0..=Block::EXPONENT_MAX).rev().find(fits).unwrap_or(0)
 }

@@ -166,6 +166,32 @@ fn a_body_that_changes_under_way_is_fetched_anew_and_never_mixed() {
 }
 
 #[test]
+fn a_request_that_changes_something_is_not_run_again_when_its_response_changes_under_way() {
+    let (mut client, mut server) = (Host::new(trusting()), Host::new(trusting()));
+    let request = RequestBuf::post("/a", "x");
+    client.endpoint.request(client.now, peer(SERVER), request, Confirmability::Confirmable).unwrap();
+    let runs = std::cell::Cell::new(0_u8);
+    let handler = |_: &CoapRequest<'_>| {
+        runs.set(runs.get() + 1);
+        Response::content(vec![runs.get(); 2500], 42).with_etag(ETag::from_u64(u64::from(runs.get())))
+    };
+    server.receive(CLIENT, &client.sent()[0]);
+    server.serve(handler);
+    client.receive(SERVER, &server.sent()[0]);
+    // Another POST of the same client: the server holds its response in the place of the first one's.
+    server.receive(CLIENT, &bytes("41020001 07 b161 ff79"));
+    server.serve(handler);
+    server.sent();
+    let lines = exchange(&mut client, &mut server, handler);
+    assert_eq!((lines.len(), lines[0].as_str()), (2, "> CON 0.02 /a Block2=1/0/1024"), "{lines:?}");
+    assert_eq!(runs.get(), 2);
+    match client.events().as_slice() {
+        [EndpointEvent::Failed { error: RequestError::BodyChanged, .. }] => {}
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
 fn a_missing_block_is_noticed_and_the_body_sent_again() {
     let (mut client, mut server) = (Host::new(Config::default()), Host::new(trusting()));
     let request = RequestBuf::put("/a", body(2500));

@@ -1,5 +1,7 @@
 //! Protected requests through whole endpoints: what is seen on the wire, and what is believed.
 
+mod restarts;
+
 use std::cell::RefCell;
 use std::sync::Arc;
 

@@ -15,6 +15,7 @@ use crate::endpoint::reliable::{ConnectionId, ReliableEndpoint, ReliableLimits};
 use crate::endpoint::{EndpointEvent, RequestId};
 use crate::identity::{Caller, Transport};
 use crate::interaction::client::ClientError;
+use crate::interaction::held_events::HeldEvents;
 use crate::message::{RequestBuf, Response};
 
 /// A client with a connection to one server, driven by the thread that asks.
@@ -25,6 +26,8 @@ pub struct StreamClient {
     connection: ConnectionId,
     outgoing: Vec<u8>,
     is_ended: bool,
+    /// What came for other requests during [`StreamClient::exchange`].
+    held: HeldEvents,
 }
 
 impl StreamClient {
@@ -65,7 +68,8 @@ impl StreamClient {
         let mut endpoint = ReliableEndpoint::new(limits, secret);
         let framing = conduit.framing();
         let connection = endpoint.open(clock::now(), Caller::anonymous(server, transport), framing);
-        let mut client = StreamClient { socket, conduit, endpoint, connection, outgoing: Vec::new(), is_ended: false };
+        let (outgoing, is_ended, held) = (Vec::new(), false, HeldEvents::default());
+        let mut client = StreamClient { socket, conduit, endpoint, connection, outgoing, is_ended, held };
         if let Err(error) = client.shake_hands(deadline) {
             // An end that is not believed, or of another protocol, hears nothing of CoAP.
             client.is_ended = true;
@@ -107,17 +111,25 @@ impl StreamClient {
 
     /// Ends a registration or a request.
     pub fn cancel(&mut self, request: RequestId) {
+        self.held.forget(request);
         self.endpoint.cancel(request);
         // A connection that is gone has ended it.
         let _ = self.transmit();
     }
 
-    /// The next thing that happens, `None` when nothing does within `time`.
+    /// The next thing that happens, `None` when nothing does within `time`. What came during [`StreamClient::exchange`] for other
+    /// requests is first.
     ///
     /// # Errors
     /// When the connection fails.
     pub fn next(&mut self, time: Duration) -> Result<Option<EndpointEvent>, ClientError> {
-        let deadline = clock::now() + time;
+        match self.held.pop() {
+            Some(event) => Ok(Some(event)),
+            None => self.next_until(clock::now() + time),
+        }
+    }
+
+    fn next_until(&mut self, deadline: Instant) -> Result<Option<EndpointEvent>, ClientError> {
         loop {
             if let Some(event) = self.endpoint.poll_event() {
                 return Ok(Some(event));
@@ -146,7 +158,8 @@ impl StreamClient {
         }
     }
 
-    /// Asks and waits for the answer, at most `time`.
+    /// Asks and waits for the answer, at most `time`. What comes meanwhile for other requests waits for [`StreamClient::next`], the
+    /// latest 256 events with 8 MiB of bodies.
     ///
     /// # Errors
     /// When none came, or the connection failed.
@@ -154,13 +167,14 @@ impl StreamClient {
         let deadline = clock::now() + time;
         let asked = self.send(request)?;
         loop {
-            match self.next(deadline.since(clock::now()))? {
+            match self.next_until(deadline)? {
                 Some(EndpointEvent::Response { request, response, .. }) if request == asked => return Ok(response),
                 Some(EndpointEvent::Failed { request, error, .. }) if request == asked => {
                     return Err(ClientError::Request(error));
                 }
+                Some(other) => self.held.push(other),
                 None if self.is_ended || clock::now() >= deadline => break,
-                _ => {}
+                None => {}
             }
         }
         self.cancel(asked);

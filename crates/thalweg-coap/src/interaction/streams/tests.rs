@@ -12,11 +12,12 @@ use super::tls::TlsLayer;
 use super::web::WebLayer;
 use super::*;
 use crate::credentials::{OwnCertificate, Trust, provider};
+use crate::endpoint::EndpointEvent;
 use crate::endpoint::reliable::{FrameWriter, Framing, ReliableCounts, ReliableMessage};
 use crate::interaction::handler::{ClassId, Function};
 use crate::interaction::routes::Routes;
 use crate::interaction::server::{Server, ServerConfig};
-use crate::message::{Code, RequestBuf, Response, Token, content_format};
+use crate::message::{Code, Observe, RequestBuf, Response, Token, content_format};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -152,6 +153,33 @@ fn a_client_that_has_closed_its_sending_side_gets_the_answers_under_way() {
     socket.read_to_end(&mut answer).unwrap();
     assert!(answer.ends_with(b"late"), "{answer:?}");
     wait_until(&server, "it is over", |counts| counts.connections == 0);
+}
+
+#[test]
+fn what_comes_for_others_during_an_exchange_is_told_after_it() {
+    let (begin, began) = mpsc::channel();
+    let observed = Function::inline(|_| Response::content("state", content_format::TEXT).observable());
+    let slow = Function::pooled(ClassId::BLOCKING, move |_| {
+        begin.send(()).unwrap();
+        std::thread::sleep(Duration::from_millis(300));
+        Response::content("slow", content_format::TEXT)
+    });
+    let routes = Routes::new().add("/state", observed).add("/slow", slow);
+    let (server, address) = serve_routes(Transport::Tcp, ReliableLimits::default(), routes);
+    let credentials = Credentials::default();
+    let mut client = StreamClient::connect(address, "server", Transport::Tcp, &credentials, PATIENCE).unwrap();
+    let registration = client.send(RequestBuf::get("/state").with_observe(Observe::Register)).unwrap();
+    assert!(matches!(client.next(PATIENCE).unwrap(), Some(EndpointEvent::Response { .. })));
+    let notifier = server.notifier();
+    let change = std::thread::spawn(move || {
+        began.recv().unwrap();
+        notifier.change("/state");
+    });
+    assert_eq!(&*client.exchange(RequestBuf::get("/slow"), PATIENCE).unwrap().payload, b"slow");
+    change.join().unwrap();
+    let event = client.next(PATIENCE).unwrap();
+    let Some(EndpointEvent::Response { request, response, .. }) = event else { panic!("{event:?}") };
+    assert_eq!((request, &*response.payload), (registration, &b"state"[..]));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 mod crowds;
 mod ending;
 mod latest_state;
+mod others;
 mod uploads;
 
 use std::net::SocketAddr;

@@ -52,3 +52,11 @@ fn a_body_whose_blocks_are_used_one_by_one_is_sent_to_its_end() {
         assert_eq!(response.code, Code::CHANGED);
     }
 }
+
+#[test]
+fn no_block_of_a_body_is_larger_than_the_other_end_takes() {
+    let (blocks, events) = put_one_by_one(&signal::write_capabilities(512), 600);
+    assert_eq!(blocks, [(0, 256), (1, 256), (2, 88)]);
+    let [EndpointEvent::Response { response, .. }] = &events[..] else { panic!("one answer: {events:?}") };
+    assert_eq!(response.code, Code::CHANGED);
+}

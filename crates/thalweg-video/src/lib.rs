@@ -23,5 +23,6 @@ pub mod sender;
 pub mod sink;
 pub mod source;
 pub mod topics;
+mod waiting;
 pub mod wav;
 pub mod y4m;

@@ -6,6 +6,9 @@ use thalweg_base::time::Instant;
 
 /// After this silence another sender is taken: a restarted one has another source, and two at once would mix.
 const SILENCE: Duration = Duration::from_secs(1);
+/// So long after the last packet before a farewell packets of its sender are those that were on their way, on the second path perhaps:
+/// they do not hold its place.
+const ON_THEIR_WAY: Duration = Duration::from_millis(100);
 /// Packets within a second that show a stream. A source that sends fewer may be a forged packet now and then: it gives way to
 /// another one that sends as many in a row.
 const STREAM_PACKETS: u32 = 16;
@@ -16,6 +19,8 @@ pub(crate) struct Source {
     wanted: Option<u32>,
     current: Option<u32>,
     last_arrival: Instant,
+    /// When the last packet came before the farewell of the current source.
+    left: Option<Instant>,
     /// When the second began in which packets of the current source are counted, and their number.
     second: (Instant, u32),
     is_stream: bool,
@@ -40,6 +45,7 @@ impl Source {
             wanted,
             current: wanted,
             last_arrival: Instant::ZERO,
+            left: None,
             second: (Instant::ZERO, 0),
             is_stream: false,
             rival: (0, 0),
@@ -50,8 +56,14 @@ impl Source {
         self.current
     }
 
+    /// Whether another source may ever take the place of the current one.
+    pub(crate) fn is_replaceable(&self) -> bool {
+        self.wanted.is_none()
+    }
+
     /// The current source has left: another one may take its place at once.
     pub(crate) fn release(&mut self) {
+        self.left = self.left.or(Some(self.last_arrival));
         (self.last_arrival, self.is_stream) = (Instant::ZERO, false);
     }
 
@@ -62,6 +74,7 @@ impl Source {
         }
         if self.current.replace(ssrc) != Some(ssrc) {
             (self.second, self.is_stream) = ((now, self.rival_packets(ssrc).saturating_sub(1)), false);
+            self.left = None;
         }
         self.note_packet(now);
         if is_own { Origin::Own } else { Origin::Successor }
@@ -78,7 +91,10 @@ impl Source {
     }
 
     fn note_packet(&mut self, now: Instant) {
-        (self.last_arrival, self.rival) = (now, (0, 0));
+        self.rival = (0, 0);
+        if self.left.is_none_or(|left| now.since(left) >= ON_THEIR_WAY) {
+            (self.last_arrival, self.left) = (now, None);
+        }
         let (start, packets) = self.second;
         if now.since(start) >= SILENCE {
             self.is_stream = packets >= STREAM_PACKETS;

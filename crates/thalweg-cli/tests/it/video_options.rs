@@ -103,6 +103,29 @@ fn the_full_range_of_rgb_is_described_where_there_is_a_key_for_it() {
 }
 
 #[test]
+fn pixels_that_are_not_square_are_described_or_told_to_the_user() {
+    let folder = TestFolder::new();
+    let frame = format!("FRAME\n{}", "x".repeat(16 * 8 * 2));
+    folder.write("film.y4m", &format!("YUV4MPEG2 W16 H8 F5:1 Ip A32:30 C422\n{frame}"));
+    let (source, sdp) = (format!("y4m:{}", folder.path("film.y4m")), folder.path("film.sdp"));
+    let hearers = ports_in_a_row(2);
+    let to = format!("127.0.0.1:{}", port_of(&hearers[0]));
+    let send = |options: &[&str]| {
+        run(&[&["video", "send", "--to", &to, "--mtu", "1500", "--source", &source], options].concat()).expect_code(0)
+    };
+    let said = send(&["--sdp", &sdp]);
+    assert!(!said.stderr.contains("pixels"), "{}", said.stderr);
+    let explained = run(&["video", "sdp", "--explain", &sdp]).expect_code(0);
+    assert!(explained.stdout.contains(", pixels 16:15"), "{}", explained.stdout);
+    let untold: [&[&str]; 2] = [&[], &["--sdp", &sdp, "--vocabulary", "4175"]];
+    for options in untold {
+        let said = send(options);
+        assert!(said.stderr.contains("The pixels are 16:15"), "{options:?}: {}", said.stderr);
+    }
+    assert!(!std::fs::read_to_string(&sdp).expect("written").contains("PAR"));
+}
+
+#[test]
 fn a_description_tells_blocks_only_of_pictures_that_are_cut_so() {
     let packing =
         |size| description(&["--to", "192.0.2.7:5004", "--mtu", "1500", "--packing", "blocks", "--size", size]);

@@ -17,7 +17,8 @@ pub enum AudioConcealment {
 /// What the picture's times are used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PictureSync {
-    /// Sound is played with its picture.
+    /// Sound is played with its picture, unless that is shown before the sound comes, or more than a second after it, or than twice
+    /// [`AudioReceiverConfig::delay`] where that is longer.
     Follow,
     /// Sound keeps its own times, and the difference is told.
     Measure,

@@ -25,7 +25,7 @@ pub struct AudioBlock {
 pub struct AudioCounters {
     /// Packets of the stream, without those of a stream of repetitions.
     pub packets: u64,
-    /// Packets of other payload types or streams.
+    /// Packets of other payload types or streams. What is kept until a sender has left counts here until it is taken.
     pub packets_foreign: u64,
     /// Packets that could not be read.
     pub packets_malformed: u64,

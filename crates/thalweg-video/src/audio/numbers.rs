@@ -84,7 +84,7 @@ impl Numbers {
     }
 
     /// By how much a number is ahead of the highest one, in 16 bits.
-    fn ahead(&self, sequence: u16) -> u16 {
+    pub(super) fn ahead(&self, sequence: u16) -> u16 {
         // The lower half is what packets carry.
         sequence.wrapping_sub(self.highest() as u16)
     }

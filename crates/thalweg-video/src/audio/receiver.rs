@@ -14,9 +14,10 @@ use super::timeline::{Picture, Timeline};
 use super::track::Track;
 use crate::jitter::JitterMeter;
 use crate::origin::{Origin, Source};
-use crate::receiver::{NackItem, RequestCounters, Seen};
+use crate::receiver::{NackItem, NetworkPath, RequestCounters, Seen};
 use crate::rtcp::{MediaClock, ReceivedStream, WallClock};
-use crate::rtp::RtpPacket;
+use crate::rtp::{RtpHeader, RtpPacket};
+use crate::waiting::WaitingPackets;
 
 /// The longest delay: pictures wait no longer, eight frame times of a second. A track of 8 channels then takes 49 MB.
 const DELAY_MAX: Duration = Duration::from_secs(8);
@@ -26,6 +27,9 @@ const SILENCE: Duration = Duration::from_secs(1);
 
 /// Packets that may be lost where a sender changes its number.
 const CONTINUED_PACKETS_MAX: u16 = 1000;
+
+/// Octets of packets that may be the sender's under another number: 50 ms and more of eight channels in packets of a millisecond.
+const WAITING_OCTETS_MAX: usize = 1 << 17;
 
 /// A block that could not be played for so long is passed over.
 const LATE_MAX: Duration = Duration::from_millis(100);
@@ -40,6 +44,8 @@ pub struct AudioReceiver {
     track: Track,
     timeline: Timeline,
     source: Source,
+    /// What may be the sender's under another number.
+    waiting: WaitingPackets,
     stream: Option<Stream>,
     /// Packets of the streams before it.
     before_stream: PacketSums,
@@ -89,7 +95,7 @@ impl AudioReceiver {
     pub fn new(mut config: AudioReceiverConfig) -> AudioReceiver {
         config.delay = config.delay.min(DELAY_MAX);
         let track = Track::new(config.format.channels(), frames_held(&config));
-        let timeline = Timeline::new(config.delay);
+        let timeline = Timeline::new(config.delay, reach(&config));
         let counters = AudioCounters::default();
         let source = Source::new(None);
         AudioReceiver {
@@ -98,6 +104,7 @@ impl AudioReceiver {
             track,
             timeline,
             source,
+            waiting: WaitingPackets::default(),
             stream: None,
             before_stream: PacketSums::default(),
             picture: None,
@@ -127,11 +134,16 @@ impl AudioReceiver {
         }
         let frames = self.frames_in(packet.payload)?;
         match self.source.judge(now, packet.header.ssrc) {
-            Origin::Own if self.stream.is_some() => {}
-            Origin::Successor if self.continues(&packet) => {}
+            Origin::Own if self.stream.is_some() => self.waiting.handle_own(packet.header.sequence),
+            Origin::Successor if self.is_continued_by(&packet.header) => self.go_on_under(&packet.header),
             Origin::Own | Origin::Successor => self.start(now, &packet),
             Origin::Foreign => {
                 self.counters.packets_foreign += 1;
+                let RtpHeader { ssrc, sequence, .. } = packet.header;
+                if self.waiting.is_waiting(ssrc) || self.is_continued_by(&packet.header) {
+                    let arrival = (now, NetworkPath::First);
+                    self.waiting.push((ssrc, sequence), arrival, datagram, WAITING_OCTETS_MAX);
+                }
                 return Ok(());
             }
         }
@@ -145,10 +157,18 @@ impl AudioReceiver {
         self.repairs.handle_round_trip(round_trip);
     }
 
-    /// The sender with this source has left: another one is taken at once, where it would wait for a second of silence.
+    /// The sender with this source has left: another one is taken at once, where it would wait for a second of silence. What came of one
+    /// that goes on where the stream ended is taken now.
     pub fn handle_departure(&mut self, ssrc: u32) {
-        if self.source.current() == Some(ssrc) {
-            self.source.release();
+        if self.source.current() != Some(ssrc) {
+            return;
+        }
+        self.source.release();
+        let waiting = std::mem::take(&mut self.waiting);
+        for (arrived, _, datagram) in waiting.of_likeliest() {
+            self.counters.packets_foreign -= 1;
+            // What is no sound does not wait.
+            let _ = self.handle_datagram(arrived, datagram);
         }
     }
 
@@ -308,30 +328,32 @@ impl AudioReceiver {
     }
 
     /// Whether a packet of another source continues numbers and times of the one before: the same sender, which had to take another
-    /// number (RFC 3550 §8.2). Its stream then goes on under that.
-    fn continues(&mut self, packet: &RtpPacket<'_>) -> bool {
-        let Some(stream) = self.stream.as_mut().filter(|stream| stream.is_playing) else { return false };
-        // The lower half is what packets carry.
-        let ahead = packet.header.sequence.wrapping_sub(stream.numbers.highest() as u16);
+    /// number (RFC 3550 §8.2).
+    fn is_continued_by(&self, header: &RtpHeader) -> bool {
+        let Some(stream) = self.stream.as_ref().filter(|stream| stream.is_playing) else { return false };
         let last = stream.first_timestamp.wrapping_add(stream.last as u32);
-        let continues = (1..=CONTINUED_PACKETS_MAX).contains(&ahead)
-            && packet.header.timestamp.wrapping_sub(last) <= SAMPLE_RATE_HZ / 10;
-        if continues {
-            stream.ssrc = packet.header.ssrc;
-            let totals = stream.numbers.totals();
-            let has_own_stream = self.config.repair.retransmission().is_some();
-            let again = if has_own_stream { 0 } else { totals.recovered };
-            stream.before_ssrc = Baseline {
-                wraps: stream.numbers.highest().wrapping_add(u32::from(ahead)) & 0xffff_0000,
-                // Packets lost in between are of neither number.
-                expected: totals.expected + u64::from(ahead) - 1,
-                received: totals.received + again,
-            };
-        }
-        continues
+        (1..=CONTINUED_PACKETS_MAX).contains(&stream.numbers.ahead(header.sequence))
+            && header.timestamp.wrapping_sub(last) <= SAMPLE_RATE_HZ / 10
+    }
+
+    /// The stream goes on under the source of this packet.
+    fn go_on_under(&mut self, header: &RtpHeader) {
+        self.waiting.clear();
+        let has_own_stream = self.config.repair.retransmission().is_some();
+        let Some(stream) = &mut self.stream else { return };
+        let (totals, ahead) = (stream.numbers.totals(), stream.numbers.ahead(header.sequence));
+        let again = if has_own_stream { 0 } else { totals.recovered };
+        stream.ssrc = header.ssrc;
+        stream.before_ssrc = Baseline {
+            wraps: stream.numbers.highest().wrapping_add(u32::from(ahead)) & 0xffff_0000,
+            // Packets lost in between are of neither number.
+            expected: totals.expected + u64::from(ahead) - 1,
+            received: totals.received + again,
+        };
     }
 
     fn start(&mut self, now: Instant, packet: &RtpPacket<'_>) {
+        self.waiting.clear();
         let packets = frames_held(&self.config) / self.config.format.packet_time().frames();
         self.before_stream = self.sums();
         self.stream = Some(Stream {
@@ -351,7 +373,7 @@ impl AudioReceiver {
     /// Begins to play at a sample, with times of its own.
     fn begin(&mut self, sample: i64) {
         self.counters.frames_skipped += self.track.restart(sample);
-        (self.timeline, self.steps_followed) = (Timeline::new(self.config.delay), 0);
+        (self.timeline, self.steps_followed) = (Timeline::new(self.config.delay, reach(&self.config)), 0);
         self.repairs.reset();
         self.apply_picture();
         self.counters.starts += 1;

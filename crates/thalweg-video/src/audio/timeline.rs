@@ -18,6 +18,8 @@ const STEP_NANOS: i64 = 40_000_000;
 #[derive(Clone, Debug)]
 pub(super) struct Timeline {
     delay: Duration,
+    /// How long samples may wait at most, in nanoseconds.
+    reach: i64,
     /// When sample 0 is to be played.
     base: Option<i64>,
     /// When the base was moved last.
@@ -47,9 +49,10 @@ impl Picture {
 }
 
 impl Timeline {
-    pub(super) fn new(delay: Duration) -> Timeline {
+    pub(super) fn new(delay: Duration, reach: Duration) -> Timeline {
         Timeline {
             delay,
+            reach: i64::try_from(reach.as_nanos()).unwrap_or(i64::MAX),
             base: None,
             moved: Instant::ZERO,
             earliest: EarliestArrival::default(),
@@ -72,7 +75,7 @@ impl Timeline {
     /// difference is a step, and so is the first one to the picture.
     pub(super) fn follow(&mut self, now: Instant) {
         let Some(target) = self.target() else { return };
-        let meets_picture = self.picture.is_some_and(|picture| picture.follows) && !self.has_met_picture;
+        let meets_picture = self.picture_base().is_some() && !self.has_met_picture;
         self.has_met_picture |= meets_picture;
         let Some(base) = self.base else {
             (self.base, self.moved) = (Some(target), now);
@@ -113,10 +116,15 @@ impl Timeline {
     }
 
     fn target(&self) -> Option<i64> {
-        match &self.picture {
-            Some(picture) if picture.follows => Some(picture.base),
-            _ => self.earliest.minimum().map(|earliest| earliest.saturating_add(self.delay.as_nanos() as i64)),
-        }
+        let own = self.earliest.minimum()?.saturating_add(self.delay.as_nanos() as i64);
+        Some(self.picture_base().unwrap_or(own))
+    }
+
+    /// The picture's time for sample 0, where the sound can follow it: what is to be played before it comes, or waits for longer than
+    /// there is room, would never be heard. Reports of two clocks that differ tell such times.
+    fn picture_base(&self) -> Option<i64> {
+        let (picture, earliest) = self.picture.filter(|picture| picture.follows).zip(self.earliest.minimum())?;
+        (earliest..=earliest.saturating_add(self.reach)).contains(&picture.base).then_some(picture.base)
     }
 }
 

@@ -17,7 +17,7 @@ use super::control::{Control, ControlPeer};
 use super::options::{Farewell, ReceiveOptions};
 use super::receive_error::ReceiveError;
 use super::send::{CLOCK_HZ, SECONDS_MAX, STOP_DELAY, TIMER_SLACK};
-use super::socket::{ControlPort, MediaArrival, MediaOptions, MediaReceiver, MediaSocket};
+use super::socket::{ControlPort, MediaArrival, MediaOptions, MediaReceiver, MediaSocket, interface_of};
 use super::sound_receive::PictureTime;
 use super::windows::{Seconds, Windows};
 use crate::jitter::IntervalFigures;
@@ -148,7 +148,7 @@ pub(super) fn open_sockets(
         let socket = MediaSocket::bind(*bind, &MediaOptions { stream, control })?;
         if bind.ip().is_multicast() {
             let sources = group_sources.get(place).map_or(&[][..], Vec::as_slice);
-            socket.join(bind.ip(), sources, group_interface)?;
+            socket.join(bind.ip(), sources, interface_of(*bind, group_interface))?;
         }
         Ok(socket)
     };

@@ -87,8 +87,7 @@ impl MediaSocket {
         for _ in 0..PAIRS_TRIED_MAX {
             // The system names a free port; its pair may still be taken.
             let free = StreamSocket::bind(address, &options.stream)?.local_address();
-            let even = SocketAddr::new(free.ip(), free.port() & !1);
-            outcome = MediaSocket::bind_at(even, options);
+            outcome = MediaSocket::bind_at(pair_of(free), options);
             if !outcome.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse) {
                 return outcome;
             }
@@ -274,6 +273,20 @@ impl MediaReceiver {
     }
 }
 
+/// The same address with the even port of the pair that its port belongs to; an address of a link stays in its zone.
+fn pair_of(mut address: SocketAddr) -> SocketAddr {
+    address.set_port(address.port() & !1);
+    address
+}
+
+/// The index of the interface that the group at `bind` is joined on: the one that was told, or else that of its zone.
+pub(super) fn interface_of(bind: SocketAddr, told: u32) -> u32 {
+    match bind {
+        SocketAddr::V6(bind) if told == 0 => bind.scope_id(),
+        _ => told,
+    }
+}
+
 /// Why a group is not heard from its sources.
 fn refused_sources(group: IpAddr, count: usize, error: &io::Error) -> io::Error {
     let setting = if group.is_ipv4() { "net.ipv4.igmp_max_msf" } else { "net.ipv6.mld_max_msf" };
@@ -426,6 +439,17 @@ mod tests {
         let refused = socket.join(group, &sources, LOOPBACK).unwrap_err().to_string();
         assert!(refused.contains(&format!("its {} sources", most + 1)), "{refused}");
         assert!(refused.contains("net.ipv4.igmp_max_msf"), "{refused}");
+    }
+
+    #[test]
+    fn addresses_of_a_link_stay_in_their_zone() {
+        let address = |text: &str| text.parse::<SocketAddr>().unwrap();
+        assert_eq!(pair_of(address("[fe80::1%3]:5005")), address("[fe80::1%3]:5004"));
+        assert_eq!(pair_of(address("192.0.2.1:5004")), address("192.0.2.1:5004"));
+        let group = address("[ff02::1234%3]:5004");
+        assert_eq!([interface_of(group, 0), interface_of(group, 7)], [3, 7]);
+        assert_eq!([0, 7].map(|told| interface_of(address("239.1.2.3:5004"), told)), [0, 7]);
+        assert_eq!(ControlPort::Next.beside(group).unwrap(), address("[ff02::1234%3]:5005"));
     }
 
     #[test]

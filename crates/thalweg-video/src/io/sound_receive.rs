@@ -55,7 +55,7 @@ pub struct SoundReceiveOptions {
     pub control: ControlPort,
     /// Whom the group at each address of `bind` is heard from. Default, and where there is nobody: from everybody.
     pub group_sources: Vec<Vec<IpAddr>>,
-    /// The interface that groups are joined on, by its index; 0 (default) leaves it to the system.
+    /// The interface that groups are joined on, by its index; 0 (default): that of a zone in `bind`, or else the choice of the system.
     pub group_interface: u32,
     /// Of every socket. Default: 1 MiB of receive buffer, half a second of eight channels.
     pub stream: StreamOptions,

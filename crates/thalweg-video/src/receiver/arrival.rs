@@ -24,7 +24,8 @@ pub enum PacketArrival {
     Late,
     /// It counts, and its place is not known yet.
     Unplaced,
-    /// It is not of this stream; see [`RefusalCounters`](super::RefusalCounters).
+    /// It is not of this stream; see [`RefusalCounters`](super::RefusalCounters). One of another source that goes on where the stream ends
+    /// is kept, and taken once the sender has [left](super::VideoReceiver::handle_departure).
     Refused,
 }
 

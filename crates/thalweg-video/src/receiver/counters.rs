@@ -101,7 +101,7 @@ impl FrameCounters {
 pub struct RefusalCounters {
     /// No RTP, or lengths that do not fit.
     pub malformed: u64,
-    /// Another payload type or synchronization source.
+    /// Another payload type or synchronization source. What is kept until a sender has left counts here until it is taken.
     pub foreign: u64,
     /// Lines, offsets or lengths outside the format.
     pub outside: u64,

@@ -25,6 +25,7 @@ mod restart;
 mod sample_numbers;
 mod sequence;
 mod slots;
+mod succession;
 mod whole;
 
 #[cfg(test)]
@@ -51,9 +52,10 @@ pub(crate) use sequence::{PacketTotals, Seen, SequenceWindow};
 pub use whole::{FrameArrival, FrameHead, WholeFrames};
 
 use crate::format::Field;
-use crate::origin::{Origin, Source};
+use crate::origin::Source;
 use crate::rfc4175::{PIECES_MAX, VideoPayload, pixels_of};
 use crate::rtp::{RtpHeader, RtpPacket};
+use crate::waiting::WaitingPackets;
 use frame_piece::FramePiece;
 use numbering::LinePlace;
 use numbers::Numbers;
@@ -65,14 +67,14 @@ use slots::{NumberOrder, Slot, SlotPlace, Slots};
 const CREDIBLE_PACKETS: u32 = 8;
 /// How far a repetition may be beyond the newest packet, in its frame: the last packets of a stream may all be lost but for that.
 const BEYOND_NEWEST_MAX: u16 = 64;
-/// Packets that may be lost where a sender changes its number.
-const CONTINUED_PACKETS_MAX: u16 = 1000;
 
 /// The receiver of one picture stream.
 #[derive(Debug)]
 pub struct VideoReceiver {
     config: ReceiverConfig,
     source: Source,
+    /// What may be the sender's under another number.
+    waiting: WaitingPackets,
     numbers: Numbers,
     numbering: LineNumbering,
     slots: Slots,
@@ -108,6 +110,7 @@ impl VideoReceiver {
         };
         Ok(VideoReceiver {
             source: Source::new(config.ssrc),
+            waiting: WaitingPackets::default(),
             numbers: Numbers::new(&config),
             numbering: LineNumbering::new(),
             slots: Slots::new(config.format, config.slots()),
@@ -203,18 +206,8 @@ impl VideoReceiver {
             return PacketArrival::Refused;
         }
         let Ok(payload) = VideoPayload::parse(packet.payload) else { return self.refuse_malformed() };
-        match self.source.judge(now, packet.header.ssrc) {
-            Origin::Own => {}
-            Origin::Successor => {
-                if !self.continues(&packet.header) {
-                    self.begin_anew();
-                }
-                self.before_source = self.expected_and_received();
-            }
-            Origin::Foreign => {
-                self.counters.refused.foreign += 1;
-                return PacketArrival::Refused;
-            }
+        if !self.admit((now, path), &packet.header, datagram) {
+            return PacketArrival::Refused;
         }
         let located = self.locate(&payload);
         if matches!(located, Located::Outside) {
@@ -229,13 +222,6 @@ impl VideoReceiver {
     pub fn handle_round_trip(&mut self, round_trip: Duration) {
         if let Some(repairs) = &mut self.repairs {
             repairs.handle_round_trip(round_trip);
-        }
-    }
-
-    /// The sender with this source has left: another one is taken at once, where it would wait for a second of silence.
-    pub fn handle_departure(&mut self, ssrc: u32) {
-        if self.source.current() == Some(ssrc) {
-            self.source.release();
         }
     }
 
@@ -440,24 +426,6 @@ impl VideoReceiver {
         self.counters.frames.before_start += u64::from(self.slots.take_orphan(first));
         self.slots.open(now, first, place);
         Ok(place)
-    }
-
-    /// Whether a packet of another source continues numbers and times of the one before: the same sender, which had to take another
-    /// number (RFC 3550 §8.2).
-    fn continues(&self, header: &RtpHeader) -> bool {
-        let (Some(number), Some(timestamp)) = (self.numbers.window.newest(), self.slots.newest()) else { return false };
-        // The lower halves are what packets carry.
-        let ahead = header.sequence.wrapping_sub(number as u16);
-        let later = header.timestamp.wrapping_sub(timestamp as u32);
-        (1..=CONTINUED_PACKETS_MAX).contains(&ahead) && later <= 2 * self.config.format.rate().frame_ticks()
-    }
-
-    /// Another sender takes the place of the one before.
-    fn begin_anew(&mut self) {
-        self.numbers.finish();
-        self.numbering = LineNumbering::new();
-        self.presentation.forget_pictures();
-        self.begin_at_another_time();
     }
 
     /// The sender's clock has jumped: frames and times before it mean nothing any more.

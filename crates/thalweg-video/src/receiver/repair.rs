@@ -195,7 +195,9 @@ impl Repairs {
     fn ask_again(&self, asks: u32) -> Duration {
         match self.round_trip {
             // A quarter more: an answer that is under way needs no second one.
-            Some(round_trip) => (round_trip * 5 / 4).max(ASK_AGAIN_MIN * 2_u32.pow(asks.min(MIN_DOUBLINGS_MAX))),
+            Some(round_trip) => {
+                (round_trip.saturating_mul(5) / 4).max(ASK_AGAIN_MIN * 2_u32.pow(asks.min(MIN_DOUBLINGS_MAX)))
+            }
             None => ASK_AGAIN_UNKNOWN * 2_u32.pow(asks.min(DOUBLINGS_MAX)),
         }
     }
@@ -346,6 +348,9 @@ mod tests {
         assert_eq!(repairs.round_trip(), Some(Duration::from_millis(2)));
         repairs.handle_round_trip(Duration::MAX);
         assert!(repairs.round_trip() > Some(Duration::from_secs(3600)), "no time is too long to be reckoned with");
+        let (mut window, mut repairs) = missing(&[9]);
+        repairs.handle_round_trip(Duration::MAX);
+        assert_eq!(lists(&mut window, &mut repairs, 999_000, 2000), [(1500, vec![9])], "nor before any other");
     }
 
     #[test]

@@ -124,13 +124,15 @@ impl SequenceWindow {
     }
 
     /// The number of a packet that was sent again: the highest one up to the newest that ends in these 16 bits. Where that is not missing,
-    /// it may be another one up to `beyond_max` numbers beyond the newest.
+    /// it may be another one up to `beyond_max` numbers beyond the newest. `None` where no such number was counted.
     pub(crate) fn number_of_original(&self, sequence: u16, beyond_max: u16) -> Option<u64> {
         let newest = self.newest()?;
-        let number = newest - u64::from((newest as u16).wrapping_sub(sequence));
+        // A sender that begins anew again and again may have come down to 0.
+        let number = newest.checked_sub(u64::from((newest as u16).wrapping_sub(sequence)));
         let beyond = sequence.wrapping_sub(newest as u16);
-        let is_beyond = (1..=beyond_max).contains(&beyond) && !self.is_missing(number);
-        Some(if is_beyond { newest + u64::from(beyond) } else { number })
+        let is_missing = number.is_some_and(|number| self.is_missing(number));
+        let is_beyond = (1..=beyond_max).contains(&beyond) && !is_missing;
+        if is_beyond { Some(newest + u64::from(beyond)) } else { number }
     }
 
     /// Notes the arrival of a packet of the stream.
@@ -477,5 +479,11 @@ mod tests {
         let number = |sequence, beyond| window.number_of_original(sequence, beyond).unwrap() - (1 << 32);
         assert_eq!([5, 6, 0xffff].map(|sequence| number(sequence, 0)), [65_541, 6, 65_535]);
         assert_eq!([5, 6, 9, 10].map(|sequence| number(sequence, 4)), [65_541, 65_542, 65_545, 10]);
+        // Where a sender comes to that begins anew behind its numbers again and again.
+        let mut window = super::SequenceWindow::new(1);
+        window.insert(199);
+        assert_eq!(window.number_of_original(199, 0), Some(199));
+        assert_eq!(window.number_of_original(200, 0), None, "there was none before");
+        assert_eq!(window.number_of_original(200, 4), Some(200));
     }
 }

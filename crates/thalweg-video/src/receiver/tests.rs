@@ -1,6 +1,7 @@
 mod forged;
 mod numbers;
 mod stop;
+mod succession;
 
 use super::*;
 use crate::format::{FrameRate, PixelFormat, Scan, VideoFormat};

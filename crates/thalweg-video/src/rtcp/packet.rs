@@ -139,7 +139,7 @@ impl XrBlock<'_> {
 pub struct Dlrr {
     /// The receiver that is answered.
     pub ssrc: u32,
-    /// LRR: the middle of the NTP time in its last reference time.
+    /// LRR: the middle of the NTP time in its last reference time; zero without one.
     pub last_report: u32,
     /// The time since then in 1/65,536 s.
     pub delay_since_last: u32,

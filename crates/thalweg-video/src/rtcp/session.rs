@@ -268,7 +268,7 @@ impl RtcpSession {
                     match block {
                         XrBlock::ReferenceTime(ntp) => peer.handle_reference(now, ntp.compact()),
                         XrBlock::Delays(delays) => {
-                            for delay in delays.filter(|delay| delay.ssrc == own) {
+                            for delay in delays.filter(|delay| delay.ssrc == own && delay.last_report != 0) {
                                 self.measure_round_trip(now, ssrc, delay.last_report, delay.delay_since_last);
                             }
                         }

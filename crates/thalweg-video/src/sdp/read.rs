@@ -205,7 +205,10 @@ impl<'a> MediaReader<'a> {
                     let port = text.split_ascii_whitespace().next().and_then(|port| port.parse().ok());
                     port.ok_or_else(|| SdpFault::invalid("rtcp", text, "a port"))?
                 }
-                None => self.media.port.saturating_add(1),
+                None => {
+                    let (port, expected) = (self.media.port, "a port with one above it for RTCP, or rtcp-mux");
+                    port.checked_add(1).ok_or_else(|| SdpFault::invalid("m=", &port.to_string(), expected))?
+                }
             }
         };
         let ttl = address.ttl.filter(|_| address.ip.is_ipv4() && address.ip.is_multicast());

@@ -197,6 +197,9 @@ fn addresses_ports_and_clocks_are_read() {
     assert_eq!(path.sources.iter().map(ToString::to_string).collect::<Vec<_>>(), ["192.0.2.10", "192.0.2.11"]);
     assert_eq!(path.rtcp_port, 6005);
     assert_eq!(parse(&(text.clone() + "a=rtcp-mux\r\n")).streams[0].paths[0].rtcp_port, 5004);
+    let last = video_text(SIZE).replace("m=video 5004", "m=video 65535");
+    refused(&last, "m= is \"65535\" and should be a port with one above it for RTCP, or rtcp-mux");
+    assert_eq!(parse(&(last + "a=rtcp-mux\r\n")).streams[0].paths[0].rtcp_port, 65_535);
     let grandmaster = Some("39-A7-94-FF-FE-07-CB-D0".to_owned());
     let ptp = ReferenceClock::Ptp { version: "IEEE1588-2008".to_owned(), grandmaster, domain: Some(37) };
     assert_eq!(stream.reference_clocks, [ptp, ReferenceClock::LocalMac("7C-E9-D3-1B-9A-AF".to_owned())]);
@@ -337,7 +340,9 @@ fn the_text_is_what_receivers_expect() {
 fn rgb_has_the_full_range_and_ycbcr_the_narrow_one() {
     let [deep, shallow, rgb] = PixelFormat::ALL.map(|pixels| {
         let format = VideoFormat::new(pixels, (1280, 720), FrameRate::PAL, Scan::Progressive).unwrap();
-        VideoDescription::from_format(&format).parameters()
+        let plain = VideoDescription::from_format(&format);
+        assert!(!plain.parameters().contains("RANGE"), "a key of ST 2110 alone: {}", plain.parameters());
+        plain.with_studio(StudioParameters::new(PackingMode::General)).parameters()
     });
     assert!(rgb.contains("sampling=RGB;") && rgb.contains("; RANGE=FULL"), "{rgb}");
     assert!(!deep.contains("RANGE") && !shallow.contains("RANGE"), "{deep} {shallow}");

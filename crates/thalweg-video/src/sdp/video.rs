@@ -73,14 +73,12 @@ impl StudioParameters {
 }
 
 impl VideoDescription {
-    /// The description of a format by RFC 4175, with the colors of HD television. RGB has the full range, which ST 2110-20 alone has a
-    /// key for.
+    /// The description of a format by RFC 4175, with the colors of HD television. That RGB has the full range it cannot tell: ST 2110-20
+    /// alone has a key for it ([`VideoDescription::with_studio`]).
     pub fn from_format(format: &VideoFormat) -> VideoDescription {
-        let (sampling, range) = match format.pixels() {
-            PixelFormat::Yuv422Bits10 | PixelFormat::Yuv422Bits8 => {
-                (ColorSampling::YCbCr422, QuantizationRange::Narrow)
-            }
-            PixelFormat::Rgb8 => (ColorSampling::Rgb, QuantizationRange::Full),
+        let sampling = match format.pixels() {
+            PixelFormat::Yuv422Bits10 | PixelFormat::Yuv422Bits8 => ColorSampling::YCbCr422,
+            PixelFormat::Rgb8 => ColorSampling::Rgb,
         };
         VideoDescription {
             sampling,
@@ -91,10 +89,17 @@ impl VideoDescription {
             scan: format.scan(),
             colorimetry: Colorimetry::Bt709,
             transfer: TransferCharacteristics::Sdr,
-            range,
+            range: QuantizationRange::Narrow,
             pixel_aspect: (1, 1),
             studio: None,
         }
+    }
+
+    /// The same in the words of ST 2110: with its keys, and the range of this crate's formats, full in RGB and narrow in YCbCr.
+    pub fn with_studio(self, studio: StudioParameters) -> VideoDescription {
+        let is_rgb = self.sampling == ColorSampling::Rgb;
+        let range = if is_rgb { QuantizationRange::Full } else { QuantizationRange::Narrow };
+        VideoDescription { range, studio: Some(studio), ..self }
     }
 
     /// The format, as this crate sends and receives it; `rate` serves where the description tells none.

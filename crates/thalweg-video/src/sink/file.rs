@@ -45,13 +45,27 @@ impl FrameSink for RawSink {
 }
 
 impl Y4mSink {
-    /// Opens a file or pipe for pictures of `format`; an earlier file's content is lost.
+    /// Opens a file or pipe for pictures of `format` with square pixels; an earlier file's content is lost.
     ///
     /// # Errors
     ///
     /// It cannot be written, or such files have no form for the pictures.
     pub fn create(path: &Path, format: VideoFormat) -> Result<Y4mSink, SinkError> {
-        let header = y4m::header(format).map_err(|source| SinkError::Refused { path: path.to_owned(), source })?;
+        Y4mSink::create_with_aspect(path, format, (1, 1))
+    }
+
+    /// As [`Y4mSink::create`], for pictures whose pixels have this width to height.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn create_with_aspect(
+        path: &Path,
+        format: VideoFormat,
+        pixel_aspect: (u16, u16),
+    ) -> Result<Y4mSink, SinkError> {
+        let header = y4m::header_with_aspect(format, pixel_aspect);
+        let header = header.map_err(|source| SinkError::Refused { path: path.to_owned(), source })?;
         let mut file = OpenFile::create(path)?;
         file.write(header.as_bytes())?;
         Ok(Y4mSink { file, format, planes: vec![0; y4m::planar_octets(format)] })

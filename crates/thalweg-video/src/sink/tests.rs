@@ -69,6 +69,15 @@ fn sources_read_what_sinks_wrote() {
 }
 
 #[test]
+fn the_form_of_pixels_goes_into_the_file_and_comes_out_of_it() {
+    let path = TestPath::new("wide.y4m");
+    Y4mSink::create_with_aspect(&path.0, format(PixelFormat::Yuv422Bits8), (16, 15)).unwrap();
+    assert_eq!(Y4mSource::open(&path.0, AtEnd::Stop).unwrap().pixel_aspect(), (16, 15));
+    Y4mSink::create(&path.0, format(PixelFormat::Yuv422Bits8)).unwrap();
+    assert_eq!(Y4mSource::open(&path.0, AtEnd::Stop).unwrap().pixel_aspect(), (1, 1));
+}
+
+#[test]
 fn what_cannot_be_written_is_named() {
     let path = TestPath::new("rgb.y4m");
     let error = Y4mSink::create(&path.0, format(PixelFormat::Rgb8)).unwrap_err().to_string();

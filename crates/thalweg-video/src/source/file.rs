@@ -12,6 +12,7 @@ use crate::y4m;
 pub struct Y4mSource {
     file: OpenFile,
     format: VideoFormat,
+    pixel_aspect: (u16, u16),
     planes: Vec<u8>,
     /// Where the first frame begins.
     start: u64,
@@ -43,15 +44,21 @@ impl Y4mSource {
     pub fn open(path: &Path, at_end: AtEnd) -> Result<Y4mSource, SourceError> {
         let mut file = OpenFile::open(path, at_end)?;
         let line = file.line()?.unwrap_or_default();
-        let format =
-            y4m::read_header(&line).map_err(|source| SourceError::Refused { path: file.path.clone(), source })?;
-        Ok(Y4mSource { file, format, planes: vec![0; y4m::planar_octets(format)], start: line.len() as u64 + 1 })
+        let refused = |source| SourceError::Refused { path: path.to_owned(), source };
+        let format = y4m::read_header(&line).map_err(refused)?;
+        let pixel_aspect = y4m::read_pixel_aspect(&line).map_err(refused)?;
+        let (planes, start) = (vec![0; y4m::planar_octets(format)], line.len() as u64 + 1);
+        Ok(Y4mSource { file, format, pixel_aspect, planes, start })
     }
 }
 
 impl FrameSource for Y4mSource {
     fn format(&self) -> VideoFormat {
         self.format
+    }
+
+    fn pixel_aspect(&self) -> (u16, u16) {
+        self.pixel_aspect
     }
 
     fn fill(&mut self, frame: &mut [u8]) -> Result<Filled, SourceError> {

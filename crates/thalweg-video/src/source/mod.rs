@@ -27,6 +27,11 @@ pub trait FrameSource: Send {
     /// The format of every frame.
     fn format(&self) -> VideoFormat;
 
+    /// Width to height of a pixel. Default 1:1.
+    fn pixel_aspect(&self) -> (u16, u16) {
+        (1, 1)
+    }
+
     /// Writes the next frame into `frame`, which has the octets of one.
     ///
     /// # Errors

@@ -144,6 +144,17 @@ fn format_words_are_a_format_or_say_why_not() {
 }
 
 #[test]
+fn a_description_by_rfc_4175_has_no_keys_of_st_2110() {
+    for pixels in PixelFormat::ALL {
+        let format = VideoFormat::new(pixels, (720, 486), FrameRate::NTSC, Scan::Interlaced).unwrap();
+        let text = description::describe(&PublisherConfig::new(1, format), 7).unwrap().sdp;
+        for key in ["RANGE=", "TCS=", "PAR=", "PM=", "SSN="] {
+            assert!(!text.contains(key), "{key} in {text}");
+        }
+    }
+}
+
+#[test]
 fn units_count_their_samples_and_refuse_slices_that_do_not_fit() {
     let progressive = format().with_scan(Scan::Progressive).unwrap();
     assert_eq!(SampleUnit::Frame.samples(format()), 1);

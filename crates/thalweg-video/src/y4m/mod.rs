@@ -45,7 +45,7 @@ pub fn read_header(line: &[u8]) -> Result<VideoFormat, Y4mError> {
             "I" => scan = scan_of(value).ok_or_else(broken)??,
             "C" => pixels = Some(pixels_of(value)?),
             "X" if value == FULL_RANGE => return Err(Y4mError::FullRange),
-            // Aspect, comments, and what others have added.
+            // The form of pixels, which is told apart, comments, and what others have added.
             _ => {}
         }
     }
@@ -54,12 +54,47 @@ pub fn read_header(line: &[u8]) -> Result<VideoFormat, Y4mError> {
     VideoFormat::new(pixels, size, rate, scan).map_err(Y4mError::Format)
 }
 
-/// The first line of a file of these pictures, with its line feed.
+/// Reads width to height of a pixel in the first line of a file, without its line feed; in the lowest terms. 1:1 where the line does not
+/// tell it, or says by a zero that it is not known.
+///
+/// # Errors
+///
+/// It is no ratio, or one of numbers that are too large.
+pub fn read_pixel_aspect(line: &[u8]) -> Result<(u16, u16), Y4mError> {
+    let text = String::from_utf8_lossy(line);
+    let Some(word) = text.split(' ').rfind(|word| word.starts_with('A')) else { return Ok((1, 1)) };
+    let broken = || Y4mError::Word(word.chars().take(WORD_SHOWN_MAX).collect());
+    let (width, height) = word[1..].split_once(':').ok_or_else(broken)?;
+    let side = |text: &str| text.parse::<u32>().map_err(|_| broken());
+    let (width, height) = (side(width)?, side(height)?);
+    if width == 0 || height == 0 {
+        return Ok((1, 1));
+    }
+    let divisor = common_divisor(width, height);
+    let lowest = |side: u32| u16::try_from(side / divisor).map_err(|_| broken());
+    Ok((lowest(width)?, lowest(height)?))
+}
+
+/// The greatest number that divides both.
+fn common_divisor(first: u32, second: u32) -> u32 {
+    if second == 0 { first } else { common_divisor(second, first % second) }
+}
+
+/// The first line of a file of these pictures, with its line feed; their pixels are square.
 ///
 /// # Errors
 ///
 /// The pictures are RGB, for which the files have no form.
 pub fn header(format: VideoFormat) -> Result<String, Y4mError> {
+    header_with_aspect(format, (1, 1))
+}
+
+/// As [`header`], of pictures whose pixels have this width to height.
+///
+/// # Errors
+///
+/// As there.
+pub fn header_with_aspect(format: VideoFormat, (pixel_width, pixel_height): (u16, u16)) -> Result<String, Y4mError> {
     let colours = match format.pixels() {
         // FFmpeg writes the second word for programs older than the first, and so do others.
         PixelFormat::Yuv422Bits10 => "C422p10 XYSCSS=422P10",
@@ -73,7 +108,8 @@ pub fn header(format: VideoFormat) -> Result<String, Y4mError> {
     };
     let (width, height, rate) = (format.width(), format.height(), format.rate());
     let (numerator, denominator) = (rate.numerator(), rate.denominator());
-    Ok(format!("{MAGIC} W{width} H{height} F{numerator}:{denominator} I{scan} A1:1 {colours}\n"))
+    let aspect = format!("{pixel_width}:{pixel_height}");
+    Ok(format!("{MAGIC} W{width} H{height} F{numerator}:{denominator} I{scan} A{aspect} {colours}\n"))
 }
 
 /// Whether the line before a picture, without its line feed, is one.

@@ -64,6 +64,22 @@ fn a_header_is_read_as_it_was_written() {
 }
 
 #[test]
+fn the_form_of_pixels_is_read_as_it_was_written() {
+    let format = format(PixelFormat::Yuv422Bits8);
+    for aspect in [(1, 1), (12, 11), (1, u16::MAX)] {
+        let line = header_with_aspect(format, aspect).unwrap();
+        assert_eq!(read_pixel_aspect(line.trim_end_matches('\n').as_bytes()), Ok(aspect));
+        assert_eq!(read_header(line.trim_end_matches('\n').as_bytes()), Ok(format));
+    }
+    let read = |words: &str| read_pixel_aspect(format!("YUV4MPEG2 W4 H2 {words} C422").as_bytes());
+    assert_eq!([read("Ip"), read("A0:0"), read("A1:0"), read("A128:128")], [(); 4].map(|()| Ok((1, 1))));
+    assert_eq!((read("A200000:100000"), read("A4:3 A16:15")), (Ok((2, 1)), Ok((16, 15))));
+    for word in ["A", "A4", "A4:", "A4:3:2", "A-4:3", "A65536:1", "A1:4294967296"] {
+        assert_eq!(read(word), Err(Y4mError::Word(word.to_owned())));
+    }
+}
+
+#[test]
 fn frame_lines_may_have_parameters() {
     let lines: [&[u8]; 5] = [b"FRAME", b"FRAME Ip", b"FRAMES", b"FRAM", b""];
     assert_eq!(lines.map(is_frame_line), [true, true, false, false, false]);

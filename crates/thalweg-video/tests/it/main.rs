@@ -8,4 +8,5 @@ mod receiving;
 mod sending;
 mod sound;
 mod sources;
+mod succession;
 mod world;

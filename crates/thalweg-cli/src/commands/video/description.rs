@@ -11,9 +11,8 @@ use thalweg_video::format::VideoFormat;
 use thalweg_video::io::ControlPort;
 use thalweg_video::rfc4175::Packing;
 use thalweg_video::sdp::{
-    EXTENDED_UDP_OCTETS, MediaClockSource, MediaDescription, PackingMode, QuantizationRange, ReferenceClock,
-    Retransmission, SDP_OCTETS_MAX, SessionDescription, StreamDescription, StreamPath, StudioParameters,
-    VideoDescription,
+    EXTENDED_UDP_OCTETS, MediaClockSource, MediaDescription, PackingMode, ReferenceClock, Retransmission,
+    SDP_OCTETS_MAX, SessionDescription, StreamDescription, StreamPath, StudioParameters, VideoDescription,
 };
 use thalweg_video::sender::{Batching, FRAMES_KEPT};
 
@@ -35,6 +34,8 @@ pub enum VocabularyName {
 #[derive(Clone, Copy, Debug)]
 pub struct OfferedStream<'options> {
     pub format: VideoFormat,
+    /// Width to height of a pixel, which ST 2110 alone has a key for.
+    pub pixel_aspect: (u16, u16),
     pub to: &'options [SocketAddr],
     pub hops: Option<u8>,
     /// Where RTCP of the picture goes.
@@ -57,13 +58,11 @@ impl OfferedStream<'_> {
     /// No port is left for RTCP, datagrams are larger than studios take them, or the clock of this host is before 1970.
     pub fn to_text(self) -> Result<String, Failure> {
         let is_studio = self.vocabulary == VocabularyName::Studio;
-        let described = VideoDescription::from_format(&self.format);
-        let video = VideoDescription {
-            studio: is_studio.then(|| self.studio()).transpose()?,
-            // RFC 4175 has no key for it.
-            range: if is_studio { described.range } else { QuantizationRange::Narrow },
-            ..described
-        };
+        let mut video = VideoDescription::from_format(&self.format);
+        if is_studio {
+            video = video.with_studio(self.studio()?);
+            video.pixel_aspect = self.pixel_aspect;
+        }
         let kept_for = self.format.frame_time() * u32::try_from(FRAMES_KEPT).unwrap_or(1);
         let retransmission = Retransmission { payload_type: RETRANSMISSION, kept_for: Some(kept_for) };
         let stream = StreamDescription {

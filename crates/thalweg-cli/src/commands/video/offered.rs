@@ -86,6 +86,11 @@ fn picture_of(stream: &StreamDescription, video: &VideoDescription, rate: FrameR
     })
 }
 
+/// Width to height of a pixel of the first picture of a session; 1:1 without any.
+pub fn pixel_aspect(session: &SessionDescription) -> (u16, u16) {
+    pictures(session).next().map_or((1, 1), |(_, video)| video.pixel_aspect)
+}
+
 fn pictures(session: &SessionDescription) -> impl Iterator<Item = (&StreamDescription, &VideoDescription)> {
     session.streams.iter().filter_map(|stream| match &stream.media {
         MediaDescription::Video(video) => Some((stream, video)),

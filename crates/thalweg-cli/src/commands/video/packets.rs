@@ -95,6 +95,7 @@ impl PacketOptions {
     pub fn offered<'options>(&self, plan: &PacketPlan, to: &'options [SocketAddr]) -> OfferedStream<'options> {
         OfferedStream {
             format: plan.format(),
+            pixel_aspect: (1, 1),
             to,
             hops: self.ttl,
             control: self.rtcp,

@@ -21,6 +21,7 @@ use super::ends::{LimitOptions, after};
 use super::hearing::HearingOptions;
 use super::listening::{ListeningOptions, OpenSoundSink};
 use super::live::{LiveLine, micros_or_dash};
+use super::offered::pixel_aspect;
 use super::path::{RETRANSMISSION, RepairName, SOUND_RETRANSMISSION};
 use super::ports::refuse_shared;
 use super::received::ReceivedFigures;
@@ -109,7 +110,7 @@ pub fn run(options: &VideoReceiveOptions, interrupt: &Interrupt) -> Result<(), F
         hear.receiver.repair = told.repair(hear.receiver.repair, SOUND_RETRANSMISSION);
     }
     refuse_shared((&receive.bind, receive.control), hear.as_ref().map(|hear| (&hear.bind[..], hear.control)))?;
-    let mut sink = options.open_sink(receive.receiver.format)?;
+    let mut sink = options.open_sink(receive.receiver.format, session.as_ref().map_or((1, 1), pixel_aspect))?;
     let proves = options.sink == SinkName::Verify;
     let open = |hear: &SoundReceiveOptions| options.sound.open_sink(hear.receiver.format, proves);
     let mut sound = hear.as_ref().map(open).transpose()?;
@@ -196,7 +197,7 @@ impl VideoReceiveOptions {
         Ok(receive)
     }
 
-    fn open_sink(&self, format: VideoFormat) -> Result<OpenSink, Failure> {
+    fn open_sink(&self, format: VideoFormat, pixel_aspect: (u16, u16)) -> Result<OpenSink, Failure> {
         Ok(match &self.sink {
             SinkName::Verify => {
                 let sink = VerifySink::new(format).map_err(|error| Failure::Usage(error.to_string()))?;
@@ -211,7 +212,7 @@ impl VideoReceiveOptions {
                 OpenSink::Preview(PreviewSink::new(format, stdout(), (width.0, height.0.saturating_sub(2))))
             }
             SinkName::File(path) if path.extension().is_some_and(|extension| extension == "y4m") => {
-                OpenSink::Y4m(Y4mSink::create(path, format).map_err(Failure::from_cause)?)
+                OpenSink::Y4m(Y4mSink::create_with_aspect(path, format, pixel_aspect).map_err(Failure::from_cause)?)
             }
             SinkName::File(path) => OpenSink::Raw(RawSink::create(path).map_err(Failure::from_cause)?),
         })

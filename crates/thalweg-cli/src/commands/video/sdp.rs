@@ -214,7 +214,7 @@ impl ExplainedStream {
 
 fn explain_video(video: &VideoDescription) -> (String, Option<f64>, Option<&'static str>) {
     let rate = video.rate.map_or_else(|| "untold rate".to_owned(), |rate| rate.to_string());
-    let text = format!(
+    let mut text = format!(
         "{} with {} bits, {}x{}, {rate}, {}",
         video.sampling.word(),
         video.depth,
@@ -222,6 +222,10 @@ fn explain_video(video: &VideoDescription) -> (String, Option<f64>, Option<&'sta
         video.height,
         video.scan
     );
+    let (pixel_width, pixel_height) = video.pixel_aspect;
+    if pixel_width != pixel_height {
+        let _ = write!(text, ", pixels {pixel_width}:{pixel_height}");
+    }
     let pacing = video.studio.as_ref().and_then(|studio| studio.pacing).map(|pacing| pacing.word());
     let format = video.rate.and_then(|rate| video.to_format(rate).ok());
     (text, format.map(|format| format.octets_per_second() * 8e-6), pacing)

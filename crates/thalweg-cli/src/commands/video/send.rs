@@ -6,14 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clap::Args;
-use thalweg_video::format::VideoFormat;
 use thalweg_video::io::{
     SendError, SendOptions, SendReport, SendSecond, SessionAnnouncement, SoundSendReport, SoundSender, run_sender,
 };
 use thalweg_video::sap::SapConfig;
 use thalweg_video::source::{AtEnd, FrameSource, PictureSource, RawSource, Y4mSource};
 
-use super::description::{OfferedStream, origin};
+use super::description::{OfferedStream, VocabularyName, origin};
 use super::ends::{LimitOptions, after};
 use super::live::{LiveLine, micros_or_dash};
 use super::packets::{PacketOptions, from_send};
@@ -94,7 +93,7 @@ pub fn run(options: &VideoSendOptions, interrupt: &Interrupt) -> Result<(), Fail
     let sound_send = sound.as_ref().map(|sound| sound.driver_options(&mut send)).transpose()?;
     refuse_shared((&send.to, send.control), None)?;
     let opened = sound_send.as_ref().map(SoundSender::open).transpose().map_err(from_send)?;
-    let announcement = options.publish_description(&send, source.format(), sound.as_ref())?;
+    let announcement = options.publish_description(&send, source.as_ref(), sound.as_ref())?;
     let (report, heard) = send_both(source.as_mut(), &send, sound.as_mut().zip(opened), interrupt);
     drop(announcement);
     let report = report.map_err(from_send)?;
@@ -178,26 +177,42 @@ impl VideoSendOptions {
     fn publish_description(
         &self,
         send: &SendOptions,
-        format: VideoFormat,
+        source: &dyn FrameSource,
         sound: Option<&OpenSound>,
     ) -> Result<Option<SessionAnnouncement>, Failure> {
-        if self.sdp.is_none() && !self.announce {
+        let is_published = self.sdp.is_some() || self.announce;
+        let pixel_aspect = source.pixel_aspect();
+        if pixel_aspect != (1, 1) && (!is_published || self.packets.vocabulary == VocabularyName::Plain) {
+            let (width, height) = pixel_aspect;
+            remark(format_args!(
+                "The pixels are {width}:{height}, which receivers learn from a session description of ST 2110-20 alone."
+            ));
+        }
+        if !is_published {
             return Ok(None);
         }
-        let plan = send.plan(format).map_err(from_send)?;
+        let plan = send.plan(source.format()).map_err(from_send)?;
         let sound = sound.map(|sound| (sound.format(), sound.to(), sound_control(send.control)));
-        let text = OfferedStream { sound, ..self.packets.offered(&plan, &self.to) }.to_text()?;
+        let text = OfferedStream { pixel_aspect, sound, ..self.packets.offered(&plan, &self.to) }.to_text()?;
         if let Some(path) = &self.sdp {
             std::fs::write(path, &text)
                 .map_err(|error| Failure::Failed(format!("cannot write {}: {error}", path.display())))?;
         }
         let Some(to) = self.to.first().filter(|_| self.announce) else { return Ok(None) };
         let config = SapConfig { interval_min: ANNOUNCEMENT_INTERVAL, ..SapConfig::new(origin(*to)) };
-        let interface = send.stream.multicast_interface.unwrap_or(0);
+        let interface = send.stream.multicast_interface.unwrap_or(zone(*to));
         let announcement = SessionAnnouncement::start(text, to.ip(), config, interface);
         announcement
             .map(Some)
             .map_err(|error| Failure::Failed(format!("the session cannot be announced: {error}; --interface may help")))
+    }
+}
+
+/// The index of the interface that the zone of an address names; 0 without one.
+fn zone(address: SocketAddr) -> u32 {
+    match address {
+        SocketAddr::V4(_) => 0,
+        SocketAddr::V6(address) => address.scope_id(),
     }
 }
 

@@ -108,6 +108,26 @@ fn an_outage_is_lost_as_long_as_time_and_numbers_agree() {
 }
 
 #[test]
+fn packets_under_a_new_number_wait_for_the_farewell_to_the_old_one() {
+    let mut receiver = receiver();
+    let sent = |ssrc, index: u64| packet_of(ssrc, 65_500_u16.wrapping_add(index as u16), index as u32 * 48);
+    hear(&mut receiver, 0, 50, |index| sent(1, index));
+    hear(&mut receiver, 50, 1, |_| sent(666, 53));
+    hear(&mut receiver, 51, 5, |index| sent(2, 50 + index));
+    assert_eq!((receiver.received().unwrap().ssrc, receiver.counters().packets_foreign), (1, 6));
+    receiver.handle_departure(1);
+    hear(&mut receiver, 56, 10, |index| sent(2, 55 + index));
+    assert_eq!(receiver.received().unwrap().ssrc, 2);
+    check(&receiver, 15, 15);
+    assert_eq!((receiver.packets(), receiver.counters().packets_foreign), ((65, 65), 1));
+    // Nobody takes over a sender that goes on.
+    hear(&mut receiver, 66, 1, |_| sent(666, 65));
+    hear(&mut receiver, 67, 5, |index| sent(2, 65 + index));
+    receiver.handle_departure(2);
+    assert_eq!(receiver.received().unwrap().ssrc, 2);
+}
+
+#[test]
 fn a_sender_under_another_number_is_counted_anew_in_reports() {
     let mut receiver = receiver();
     let sent = |ssrc, index: u64| packet_of(ssrc, 65_500_u16.wrapping_add(index as u16), index as u32 * 48);

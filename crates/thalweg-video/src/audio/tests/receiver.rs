@@ -249,6 +249,20 @@ fn sound_waits_for_a_picture_that_is_shown_eight_seconds_later() {
 }
 
 #[test]
+fn a_picture_from_another_time_does_not_silence_the_sound() {
+    let (_, clock) = picture(Duration::ZERO);
+    for shown in [at(0) - Duration::from_millis(100), at(0) + Duration::from_secs(3600)] {
+        let mut receiver = receiver_with(AudioConcealment::Silence);
+        receiver.set_picture(WallClock::new(shown, clock.ntp), clock);
+        for index in 0..100 {
+            receiver.handle_datagram(at(u64::from(index) * 1000), &packet(1, index)).unwrap();
+        }
+        assert_eq!(play(&mut receiver, at(30_000)), (0..11).map(|index| (index + 1, 0)).collect::<Vec<_>>());
+        assert!(receiver.picture_offset_millis().is_some() && receiver.steps() == 0, "it is told");
+    }
+}
+
+#[test]
 fn a_report_half_a_wrap_away_moves_the_sound_once() {
     let mut receiver = receiver_with(AudioConcealment::Silence);
     receiver.handle_datagram(at(0), &packet(1, 0)).unwrap();

@@ -355,6 +355,18 @@ fn whoever_was_earlier_does_not_speak_for_the_host_that_sends_the_media() {
 }
 
 #[test]
+fn an_answer_without_a_reference_time_measures_nothing() {
+    let mut receiver = session(2, "screen");
+    for (last_report, implausible) in [(0, 0), (7, 1)] {
+        let mut datagram = Vec::new();
+        let answer = Dlrr { ssrc: 2, last_report, delay_since_last: 0 };
+        CompoundWriter::new(&mut datagram).extended_report(1, None, &[answer]);
+        receiver.handle_datagram(at(1), address(5005), &datagram).unwrap();
+        assert_eq!(receiver.counters().implausible, implausible);
+    }
+}
+
+#[test]
 fn the_longest_report_fits_a_datagram() {
     let wall = WallClock::new(at(0), NtpTime(1));
     let config = RtcpConfig { tool: "t".repeat(300), ..RtcpConfig::new("c".repeat(300)) };

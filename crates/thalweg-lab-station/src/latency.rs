@@ -161,6 +161,8 @@ struct Game<M: Middleware> {
     latencies: Latencies,
     /// Best-effort samples that never came back, those of the warm-up left out.
     lost: u64,
+    /// Whether any sample came back while it was awaited.
+    has_returned: bool,
     is_greeted: bool,
     over: Option<Result<(), Fault>>,
 }
@@ -185,6 +187,7 @@ impl<M: Middleware<Sample: NumberedSample>> Game<M> {
             end: None,
             latencies: Latencies::new(),
             lost: 0,
+            has_returned: false,
             is_greeted: false,
             over: None,
         })
@@ -223,6 +226,7 @@ impl<M: Middleware<Sample: NumberedSample>> Game<M> {
             return Err(Fault::Here(format!("sample {number} came back where {expected} was expected")));
         }
         check_size(arrival.bytes(), self.options.size)?;
+        self.has_returned = true;
         if self.warm_up > 0 {
             self.warm_up -= 1;
         } else {
@@ -237,7 +241,14 @@ impl<M: Middleware<Sample: NumberedSample>> Game<M> {
 
     /// Gives a round trip up and serves again, or ends the game.
     fn handle_loss(&mut self, now: Instant) -> Result<(), Fault> {
-        if self.warm_up == 0 {
+        if !self.has_returned && self.number >= UNANSWERED_MAX {
+            let (number, patience) = (self.number, LOSS_PATIENCE.as_secs_f64());
+            return Err(Fault::Here(format!("none of {number} samples came back, each within {patience} s")));
+        }
+        // A warm-up that only answers end would have none where nothing is answered any more.
+        if self.warm_up > 0 {
+            self.warm_up -= 1;
+        } else {
             self.lost += 1;
             if self.check_limit(now) {
                 self.over = Some(Ok(()));
@@ -269,7 +280,54 @@ const GREETING: u64 = u64::MAX;
 const GREETING_PERIOD: Duration = Duration::from_millis(50);
 /// After this long a best-effort sample counts as lost and the next one is served.
 const LOSS_PATIENCE: Duration = Duration::from_millis(500);
+/// A game of which so many first samples are lost, ten seconds long, has no other end.
+const UNANSWERED_MAX: u64 = 20;
 const LOOK_PERIOD: Duration = Duration::from_millis(20);
 /// Round trips before the measured ones: caches, branch predictors and RTT estimates settle.
 const WARM_UP: u64 = 500;
 const WARM_UP_LARGE: u64 = 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::middleware::OctetArrival;
+    use crate::perf_options::Measurement;
+    use crate::stub::{Stub, StubEnd};
+
+    /// A best-effort game of three samples that has begun.
+    fn game() -> Game<Stub> {
+        let options = PerfOptions {
+            measurement: Measurement::Latency,
+            size: 1,
+            limit: Limit::Samples(3),
+            reliability: ReliabilitySetting::BestEffort,
+            history: None,
+            readers: 1,
+            reader: 0,
+            writer_cpu: None,
+            reader_cpus: Vec::new(),
+            setup: (),
+        };
+        let mut game = Game::<Stub>::new(&options).expect("a game");
+        game.begin(StubEnd).expect("served");
+        game
+    }
+
+    #[test]
+    fn a_game_of_which_nothing_comes_back_ends_with_the_reason() {
+        let mut game = game();
+        let fault = (0..100).find_map(|_| game.handle_loss(Instant::now()).err()).expect("an end");
+        assert_eq!(fault.to_string(), "none of 20 samples came back, each within 0.5 s");
+    }
+
+    #[test]
+    fn samples_that_are_lost_end_the_warm_up_too() {
+        let mut game = game();
+        game.handle_return(Instant::now(), &OctetArrival { number: 1, bytes: &[0] }).expect("served again");
+        for _ in 0..WARM_UP + 2 {
+            assert!(game.over.is_none());
+            game.handle_loss(Instant::now()).expect("served again");
+        }
+        assert_eq!((game.lost, game.over.take()), (3, Some(Ok(()))));
+    }
+}

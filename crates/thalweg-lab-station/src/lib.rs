@@ -29,6 +29,8 @@ mod round_trips;
 mod so_far;
 mod station;
 mod stream_figures;
+#[cfg(test)]
+mod stub;
 mod subscriber;
 mod throughput;
 mod timetable;

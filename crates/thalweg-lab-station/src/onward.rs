@@ -15,7 +15,7 @@ use crate::records::WrittenSample;
 use crate::station::Course;
 
 /// Joins, finds its readers, tells so by `matched`, and publishes a sample for each number that came from all of `writers` publishers,
-/// until `taken` ends.
+/// until `taken` ends. What is too late already is not sent: a process that cannot keep up drops samples as a publisher does.
 pub(crate) fn run<M: Middleware>(
     onward: &Onward<M::Setup>,
     (taken, writers): (Receiver<(u32, u64)>, usize),
@@ -35,6 +35,7 @@ pub(crate) fn run<M: Middleware>(
     // How many publishers have sent a number that not all have sent; those of lost samples stay to the end.
     let mut incomplete: BTreeMap<u64, usize> = BTreeMap::new();
     let (mut samples, mut refused) = (Vec::new(), 0);
+    let behind_max = order.pace.behind_max.as_nanos() as u64;
     while let Some((_, number)) = next(&taken, course)? {
         let sent = incomplete.entry(number).or_default();
         *sent += 1;
@@ -42,15 +43,20 @@ pub(crate) fn run<M: Middleware>(
             continue;
         }
         incomplete.remove(&number);
-        work(onward.work);
-        let written = monotonic_nanos();
-        sample.stamp(written, id(place.index, number));
-        let is_written = writer.write_in_time(&sample)?;
-        if is_written {
-            let (written_ns, returned_ns) = (written - origin_ns, monotonic_nanos() - origin_ns);
-            samples.push(WrittenSample { number, written_ns, returned_ns });
-        } else {
-            refused += 1;
+        let due = origin_ns + order.timetable.due_ns(place.index, number);
+        let is_in_time = monotonic_nanos().saturating_sub(due) <= behind_max;
+        let mut is_written = false;
+        if is_in_time {
+            work(onward.work);
+            let written = monotonic_nanos();
+            sample.stamp(written, id(place.index, number));
+            is_written = writer.write_in_time(&sample)?;
+            if is_written {
+                let (written_ns, returned_ns) = (written - origin_ns, monotonic_nanos() - origin_ns);
+                samples.push(WrittenSample { number, written_ns, returned_ns });
+            } else {
+                refused += 1;
+            }
         }
         match is_written {
             _ if number < order.timetable.first => {}
@@ -78,3 +84,64 @@ fn next(taken: &Receiver<(u32, u64)>, course: &Course) -> Result<Option<(u32, u6
 }
 
 const LOOK_PERIOD: Duration = Duration::from_millis(50);
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+    use std::sync::mpsc::channel;
+
+    use super::*;
+    use crate::link::Stop;
+    use crate::order::{HistorySetting, Order, PublisherPlace, Qos, ReliabilitySetting, TimetablePace, Wake};
+    use crate::stub::Stub;
+    use crate::timetable::{PublisherPhase, Timetable};
+
+    /// The order of a process that publishes a hundred samples a second, a second late at most.
+    fn order() -> Order<()> {
+        Order {
+            setup: (),
+            qos: Qos {
+                reliability: ReliabilitySetting::BestEffort,
+                history: HistorySetting::KeepAll(1),
+                max_blocking: Duration::ZERO,
+            },
+            timetable: Timetable {
+                rate_hz: 100.0,
+                publishers: 1,
+                phase: PublisherPhase::Spread,
+                first: 0,
+                count: 2_000,
+            },
+            pace: TimetablePace {
+                behind_max: Duration::from_secs(1),
+                wake: Wake::Sleep,
+                drain: Duration::ZERO,
+                matching: Duration::ZERO,
+            },
+            payload_seed: 0,
+            executor: None,
+            closed_loop: None,
+            publishers: vec![PublisherPlace { index: 0, cpu: None, topic: "next".to_owned(), readers: 0 }],
+            subscribers: Vec::new(),
+            folder: PathBuf::new(),
+            onward: None,
+        }
+    }
+
+    /// Samples written of those with these numbers, of which number 1,100 is due now.
+    fn written(numbers: impl Iterator<Item = u64>, work: Duration) -> u64 {
+        let (take, taken) = channel();
+        numbers.for_each(|number| take.send((0, number)).expect("there is a receiver"));
+        drop(take);
+        let course = Course::new(Stop::default());
+        course.start(monotonic_nanos() - 11_000_000_000);
+        let published = run::<Stub>(&Onward { order: order(), work }, (taken, 1), &course, || ());
+        published.expect("nothing fails").report.written
+    }
+
+    #[test]
+    fn a_stage_that_is_too_late_sends_nothing_and_does_no_work() {
+        assert_eq!(written(0..100, Duration::from_secs(1)), 0);
+        assert_eq!(written((0..100).chain([1_100, 1_101]), Duration::from_micros(1)), 2);
+    }
+}

@@ -43,12 +43,7 @@ pub fn work<M: Middleware, N: Middleware<Setup = M::Setup>>(
     for folder in folders.into_iter().flatten() {
         std::fs::create_dir_all(folder).map_err(|error| not_written(folder, &error))?;
     }
-    let course = Course {
-        stop: link.stop().clone(),
-        state: Mutex::default(),
-        tallies: Mutex::default(),
-        tallies_onward: Mutex::default(),
-    };
+    let course = Course::new(link.stop().clone());
     std::thread::scope(|scope| {
         let (told, matched) = channel();
         let publishers: Vec<_> = order
@@ -243,6 +238,10 @@ struct State {
 }
 
 impl Course {
+    pub(crate) fn new(stop: Stop) -> Course {
+        Course { stop, state: Mutex::default(), tallies: Mutex::default(), tallies_onward: Mutex::default() }
+    }
+
     pub(crate) fn stop(&self) -> &Stop {
         &self.stop
     }
@@ -270,7 +269,8 @@ impl Course {
         tally_in(&self.tallies_onward)
     }
 
-    fn start(&self, origin_ns: u64) {
+    /// The time zero of the schedule is known.
+    pub(crate) fn start(&self, origin_ns: u64) {
         for tallies in [&self.tallies, &self.tallies_onward] {
             lock(tallies).iter().for_each(|tally| tally.begin(origin_ns));
         }

@@ -170,6 +170,40 @@ fn sentences_say_what_the_figures_carry() {
 }
 
 #[test]
+fn parts_that_are_left_out_or_have_no_figures_are_told_apart() {
+    let whole = result();
+    let tried = "each method's parameters were tried";
+    assert!(page(&whole).sections.iter().any(|section| section.lead.contains(tried)));
+    let (mut failed, left_out) = (whole.clone(), Paper1Result { parts: vec![whole.parts[1].clone()], ..whole });
+    assert!(!to_text(&left_out).contains("not told: a cell"));
+    let sections = page(&left_out).sections;
+    let of_settings = sections.last().expect("sections");
+    assert_eq!(of_settings.lead, "The search was left out: each method has its defaults.");
+    let seen = |result: &Paper1Result| -> Vec<String> {
+        let table = claims::section(result).tables.swap_remove(0);
+        table.rows.into_iter().map(|mut row| row.swap_remove(1)).collect()
+    };
+    assert_eq!(seen(&left_out)[1], "not measured: the part was left out");
+    failed.parts.iter_mut().filter(|(name, _)| name == LINK).for_each(|(_, part)| part.cells.clear());
+    assert_eq!(seen(&failed)[1], "not told: a cell that this takes has no figures");
+}
+
+#[test]
+fn few_tokens_stand_beside_what_the_paper_has_of_them() {
+    let background = |tokens: &[Option<u32>]| {
+        let plan = Paper1Plan { tokens: tokens.to_vec(), ..plan(Length::Usual) };
+        claims::background(&example(&plan.benchmark(BACKGROUND, &search::defaults()), figure))
+    };
+    let told = |tokens: &[Option<u32>]| background(tokens).swap_remove(0);
+    let with =
+        |name: &str, of_paper: &str| format!("With {name} a transfer took 1 times as long as without limit{of_paper}.");
+    assert_eq!(told(&[None, Some(30)]), with("tokens-30", " (the paper: 1 times)"));
+    assert_eq!(told(&[None, Some(1)]), with("tokens-1", " (the paper: 19.7 times)"));
+    assert_eq!(told(&[None, Some(65)]), with("tokens-65", ""));
+    assert!(background(&[None]).is_empty(), "without a limit alone there is nothing to compare");
+}
+
+#[test]
 fn a_difference_that_some_rounds_contradict_is_none() {
     let plan = Paper1Plan { runs: Some(14), ..plan(Length::Usual) };
     // Twice as fast in half of the rounds, as fast in the others: beyond three standard errors of the bursts.

@@ -122,12 +122,21 @@ fn check(
     let ratio = median_interval(costs).map(|costs| costs.map(f64::exp));
     let choice = choice(group);
     let by = percent((cost - 1.0).abs());
+    let (neither, never) = match measure.more_is {
+        Side::Worse => ("neither has an end", "auto never ends"),
+        Side::Better => ("neither brings anything", "auto brings nothing"),
+    };
     let stands = match cost {
         1.0 => format!("auto is level with {leader}"),
         cost if cost < 1.0 => format!("auto is ahead of {leader} by {by}"),
+        f64::INFINITY => never.to_owned(),
+        cost if cost.is_nan() => neither.to_owned(),
         _ => format!("auto is {by} behind {leader}"),
     };
-    let at_most = |ratio: Interval| format!("at most {:.3} times as much", ratio.high);
+    let at_most = |ratio: Interval| match ratio.high.is_finite() {
+        true => format!("at most {:.3} times as much", ratio.high),
+        false => "nothing bounds how much more".to_owned(),
+    };
     let because = match (answer, ratio) {
         (AutoAnswer::Yes, Some(ratio)) => at_most(ratio),
         (AutoAnswer::No, _) => reason(choice, leader),
@@ -142,7 +151,8 @@ fn check(
         choice: choice.to_owned(),
         ratio,
         answer,
-        text: format!("{stands}: {because}"),
+        // Without a ratio there is nothing to explain.
+        text: if cost.is_nan() { stands } else { format!("{stands}: {because}") },
     })
 }
 

@@ -85,7 +85,7 @@ impl Prediction {
         match self.crossing() {
             Some(readers) => format!("By processor time, both ways are predicted to cost the same at {} readers.", rounded(readers)),
             None if slope > 0.0 => "By processor time, a group is predicted to be cheaper from the first reader on.".to_owned(),
-            None => "By processor time, no number of readers is predicted to make a group cheaper: each further one costs as much by either way.".to_owned(),
+            None => "By processor time, no number of readers is predicted to make a group cheaper: each further one costs as much or more by a group.".to_owned(),
         }
     }
 }
@@ -167,7 +167,7 @@ mod tests {
     fn ways_that_never_cross_are_told_and_measured_at_few_readers() {
         let never = prediction([0.2, 0.7], [0.4, 1.4]);
         assert_eq!((never.crossing(), never.around()), (None, vec![1, 3]));
-        assert!(never.told().contains("no number of readers"));
+        assert!(never.told().contains("no number of readers") && never.told().contains("as much or more by a group"));
         let always = prediction([0.2, 0.7], [0.1, 0.2]);
         assert_eq!(always.crossing(), None);
         assert!(always.told().contains("from the first reader on"));

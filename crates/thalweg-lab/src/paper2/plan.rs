@@ -1,5 +1,6 @@
 //! The plan: the paper's counts, and cells beyond them.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::crossover::{CALIBRATED, Prediction};
@@ -256,14 +257,13 @@ impl Paper2Plan {
     }
 
     /// An open schedule at the rates that closed loops reached: the latency of every sample where those told one in so many. Nothing where
-    /// no closed loop was measured.
+    /// no closed loop was measured that reached a rate of [`SCHEDULE_HZ`].
     pub(super) fn same_rate(&self, perftest: &PartResult) -> Option<Part> {
         let groups: Vec<Group<'_>> = perftest.groups().into_iter().filter(Group::is_ours).collect();
         let matrices = groups.iter().flat_map(|group| {
             let of_way = |cell: &&CellResult| {
-                let pairs = f64::from(cell.cell.publishers * cell.cell.subscribers);
-                let rate_hz = (THROUGHPUT.median(cell)? / pairs * 100.0).round() / 100.0;
-                let pace = format!("rate_hz = {}", rate_hz.clamp(0.1, RATE_HZ_MAX));
+                let rate_hz = reached_hz(cell).filter(|rate_hz| SCHEDULE_HZ.contains(rate_hz))?;
+                let pace = format!("rate_hz = {rate_hz}");
                 let endpoints = [(cell.cell.publishers, cell.cell.subscribers)];
                 Some(format!(
                     "{}destination = \"{}\"\n",
@@ -273,7 +273,7 @@ impl Paper2Plan {
             };
             group.ways().into_iter().filter_map(move |cell| of_way(&cell)).collect::<Vec<_>>()
         });
-        let (name, title) = (SAME_RATE, "What one sample in so many does not show");
+        let (name, title) = (SAME_RATE, SAME_RATE_TITLE);
         let seconds = self.runs.seconds.min(OVERLOAD_SECONDS_MAX);
         let shape = Shape { name, title, matrices: matrices.collect(), seconds, link: "" };
         (!shape.matrices.is_empty()).then(|| self.part_with(&shape, ""))
@@ -355,6 +355,12 @@ impl Paper2Plan {
     }
 }
 
+/// Samples a second that a closed loop took of each publisher, the median over the runs, in hundredths as a schedule asks for them.
+pub(super) fn reached_hz(cell: &CellResult) -> Option<f64> {
+    let pairs = f64::from(cell.cell.publishers * cell.cell.subscribers);
+    Some((THROUGHPUT.median(cell)? / pairs * 100.0).round() / 100.0)
+}
+
 /// As many subscribers as publishers.
 fn pairs(counts: &[u32]) -> Vec<(u32, u32)> {
     counts.iter().map(|count| (*count, *count)).collect()
@@ -395,7 +401,7 @@ const PAPER_BYTES: u32 = 100;
 const PAPER_LATENCY_COUNT: u32 = 1_000;
 const ROUND_TRIPS_HZ: u32 = 10;
 /// Samples a second that a schedule may ask of a publisher.
-const RATE_HZ_MAX: f64 = 100_000.0;
+pub(super) const SCHEDULE_HZ: RangeInclusive<f64> = 0.1..=100_000.0;
 /// Publishers, subscribers, and whether best effort.
 const CITED_SHAPES: [(u32, u32, bool); 5] = [(1, 4, false), (1, 7, false), (1, 12, false), (4, 3, false), (8, 6, true)];
 /// The part that calibrates the prediction.
@@ -421,6 +427,8 @@ pub const PART_NAMES: [&str; 8] = [PARTICIPANTS, OVERLOAD, PERFTEST, LENGTHS, SL
 pub(super) const PERFTEST: &str = "perftest";
 /// The part at the same rates.
 pub(super) const SAME_RATE: &str = "same-rate";
+/// Its title.
+pub(super) const SAME_RATE_TITLE: &str = "What one sample in so many does not show";
 /// Of each kind: what was tried on two CPUs.
 const COUNT_PER_CPU: u32 = 38;
 /// Time to find each other, beside other work too.

@@ -1,7 +1,7 @@
 //! The paper's own procedure beside ours: its Table 2 and Figure 3, and what one latency sample in so many does not show.
 
 use super::groups::Group;
-use super::plan::{PERFTEST, SAME_RATE};
+use super::plan::{PERFTEST, SAME_RATE, SAME_RATE_TITLE, SCHEDULE_HZ, reached_hz};
 use super::presentation::winner_table;
 use super::result::{Paper2Result, Winner};
 use crate::figures::{or_dash, percent, rounded};
@@ -95,10 +95,11 @@ fn mean_throughput_mbit(cell: &CellResult) -> Option<f64> {
     (!seconds.is_empty()).then(|| seconds.iter().sum::<f64>() / seconds.len() as f64)
 }
 
-/// Round trips of one sample in so many, and the one-way latency of all samples at the same rate.
+/// Round trips of one sample in so many, and the one-way latency of all samples at the same rate: of the cells whose loops reached a rate
+/// that the schedule asked for. The others are named.
 pub(super) fn sampling(result: &Paper2Result) -> Option<Section> {
     let part = |name: &str| result.parts.iter().find(|part| part.name == name);
-    let (closed, open) = (part(PERFTEST)?, part(SAME_RATE)?);
+    let (closed, open) = (part(PERFTEST)?, part(SAME_RATE));
     let header = [
         "participants",
         "way",
@@ -116,13 +117,15 @@ pub(super) fn sampling(result: &Paper2Result) -> Option<Section> {
     let caption = "µs, medians over the runs: the round trips that a closed loop tells, and every sample of an open schedule at the same rate, from \
                    the time at which it was due; not judged, because the two took no turns";
     let mut table = Table::new(caption, &header);
-    let (mut compared, mut hidden) = (0, 0);
+    let (mut compared, mut hidden, mut left_out) = (0, 0, Vec::<String>::new());
     for group in closed.groups().into_iter().filter(Group::is_ours) {
         for one in group.ways() {
             let is_same = |cell: &&CellResult| {
                 (cell.cell.publishers, cell.cell.destination) == (one.cell.publishers, one.cell.destination)
             };
-            let Some(all) = open.study.cells.iter().find(is_same) else { continue };
+            let scheduled = open.and_then(|open| open.study.cells.iter().find(is_same));
+            left_out.extend(why_left_out(one, scheduled));
+            let Some(all) = scheduled.filter(|all| is_at_rate(all, one)) else { continue };
             let tails = (
                 one.median_of(|run| run.closed_loop.as_ref()?.round_trip.p99_us),
                 all.median_of(|run| run.totals.response.p99_us),
@@ -134,17 +137,45 @@ pub(super) fn sampling(result: &Paper2Result) -> Option<Section> {
             table.rows.push(row(one, all));
         }
     }
-    Some(Section {
-        title: open.title.clone(),
-        lead: "A closed loop asks a slow middleware for less, and times one sample in so many at one publisher. The open schedule asks \
-               for what the loop reached, and times every sample of every pair."
-            .to_owned(),
-        seen: vec![format!(
-            "The 99th percentile of all samples one way exceeds that of the sampled round trips, there and back, in {hidden} of {compared} cells."
-        )],
-        tables: vec![table],
+    let lead = "A closed loop asks a slow middleware for less, and times one sample in so many at one publisher. The open schedule asks \
+                for what the loop reached, and times every sample of every pair.";
+    let omitted = match left_out.as_slice() {
+        [] => String::new(),
+        all => format!(" Left out: {}.", all.join("; ")),
+    };
+    let is_told = !table.rows.is_empty();
+    let told = format!(
+        "The 99th percentile of all samples one way exceeds that of the sampled round trips, there and back, in {hidden} of {compared} cells."
+    );
+    (is_told || !left_out.is_empty()).then(|| Section {
+        title: SAME_RATE_TITLE.to_owned(),
+        lead: format!("{lead}{omitted}"),
+        seen: is_told.then_some(told).into_iter().collect(),
+        tables: is_told.then_some(table).into_iter().collect(),
         ..Section::default()
     })
+}
+
+/// Whether the schedule asked for the rate that the loop reached.
+fn is_at_rate(scheduled: &CellResult, closed: &CellResult) -> bool {
+    reached_hz(closed).is_some_and(|reached| (scheduled.cell.rate_hz / reached - 1.0).abs() <= RATE_MARGIN)
+}
+
+/// Why a loop has no schedule at its rate beside it; nothing where it has one, or where one of the two was not measured.
+fn why_left_out(closed: &CellResult, scheduled: Option<&CellResult>) -> Option<String> {
+    let reached = reached_hz(closed)?;
+    let why = match scheduled {
+        Some(scheduled) if is_at_rate(scheduled, closed) => return None,
+        _ if !SCHEDULE_HZ.contains(&reached) => format!(
+            "a schedule asks a publisher for {} samples a second at least and {} at most",
+            SCHEDULE_HZ.start(),
+            rounded(*SCHEDULE_HZ.end())
+        ),
+        scheduled => format!("the schedule asked a publisher for {} a second", rounded(scheduled?.cell.rate_hz)),
+    };
+    let (publishers, subscribers) = (closed.cell.publishers, closed.cell.subscribers);
+    let (way, reached) = (closed.cell.destination, rounded(reached));
+    Some(format!("{publishers}–{subscribers} {way}: {why}, the loop reached {reached}"))
 }
 
 fn row(closed: &CellResult, open: &CellResult) -> Vec<String> {
@@ -166,6 +197,9 @@ fn row(closed: &CellResult, open: &CellResult) -> Vec<String> {
         percent(1.0 - received as f64 / due.max(1) as f64),
     ]
 }
+
+/// Rates that differ by a smaller share are the same.
+const RATE_MARGIN: f64 = 0.01;
 
 /// A row of the paper's Table 2 with the means that its text gives; unicast before multicast.
 pub(super) struct PaperRow {

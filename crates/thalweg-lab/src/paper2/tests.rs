@@ -287,6 +287,50 @@ fn the_page_shows_the_papers_means_beside_ours_and_what_sampling_hides() {
 }
 
 #[test]
+fn a_loop_that_no_schedule_follows_is_left_out_and_said() {
+    let plan = Paper2Plan::quick(5, 2);
+    let closed = |is_fast: fn(u32) -> bool| {
+        let mut part = part_like(&named(PERFTEST), [100.0, 200.0, 102.0], [1_000, 300, 1_010]);
+        let fast = part.study.cells.iter_mut().filter(|cell| is_fast(cell.cell.publishers));
+        fast.flat_map(|cell| &mut cell.runs).for_each(|run| run.received_per_s = Some(2.5e7));
+        part
+    };
+    let three_are_fast = || closed(|publishers| publishers == 3);
+    let same_rate = plan.same_rate(&three_are_fast()).expect("ten of each are slow enough");
+    let scenario = Scenario::parse("x", &same_rate.text).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(scenario.cells.iter().map(|cell| cell.publishers).collect::<Vec<_>>(), [10, 10]);
+    let of = |part: &Part| part_like(part, [250.0, 60.0, 0.0], [1, 1, 1]);
+    // As it was measured while such a schedule asked for the most that it may.
+    let mut limited = of(&plan.same_rate(&closed(|_| false)).expect("all are slow enough"));
+    let cells = limited.study.cells.iter_mut().filter(|cell| cell.cell.publishers == 3);
+    cells.for_each(|cell| cell.cell.rate_hz = 100_000.0);
+    let limits = "a schedule asks a publisher for 0.1 samples a second at least and 100,000 at most, the loop reached";
+    for open in [of(&same_rate), limited] {
+        let page = page(&result_of(vec![three_are_fast(), open])).to_markdown("p2", None).text;
+        let told = format!("Left out: 3–3 unicast: {limits} 2,780,000; 3–3 multicast: {limits} 2,780,000.");
+        check_contains(&page, &[&told, "there and back, in 1 of 2 cells", "| 10–10 | unicast | 300,000 | 1 in 250 |"]);
+        assert!(!page.contains("| 3–3 | unicast | 25,000,000 |"), "{page}");
+    }
+    let all_are_fast = closed(|_| true);
+    assert!(plan.same_rate(&all_are_fast).is_none());
+    let page = page(&result_of(vec![all_are_fast])).to_markdown("p2", None).text;
+    check_contains(&page, &["10–10 multicast: a schedule asks", "the loop reached 250,000."]);
+}
+
+#[test]
+fn a_latency_without_an_end_has_no_figure() {
+    let told = |endless: &[Addressing]| {
+        let mut part = part([100.0, 200.0, 102.0], [1_000, 300, 1_000]);
+        let cells = part.study.cells.iter_mut().filter(|cell| endless.contains(&cell.cell.destination));
+        cells.flat_map(|cell| &mut cell.runs).for_each(|run| run.totals.response.p50_us = Some(f64::INFINITY));
+        check_of(part).text
+    };
+    let auto = told(&[Addressing::Auto]);
+    assert!(auto.starts_with("auto never ends: it sent by unicast too"), "{auto}");
+    assert_eq!(told(&[Addressing::Unicast, Addressing::Multicast, Addressing::Auto]), "neither has an end");
+}
+
+#[test]
 fn few_runs_are_not_judged() {
     let mut part = part([100.0, 200.0, 102.0], [1_000, 300, 1_000]);
     part.study.cells.iter_mut().for_each(|cell| cell.runs.truncate(7));

@@ -219,8 +219,8 @@ pub struct Runs {
     pub precision: Precision,
 }
 
-/// How well something is to be known: half the width of its 95 % interval, as a share of the ratio to the first cell, or of the value
-/// itself where there is one cell.
+/// How well something is to be known: half the width of its 95 % interval, as a share of the ratio to its baseline, or of the value
+/// itself of a cell that is compared with nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Precision {
     /// The median response latency.

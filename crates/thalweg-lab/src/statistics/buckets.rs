@@ -129,6 +129,11 @@ impl Buckets {
     }
 }
 
+/// Upper edge in nanoseconds of the bucket that holds a latency in microseconds.
+pub(super) fn bucket_of(us: f64) -> u64 {
+    GRID.highest_equivalent(((us * 1e3).round() as u64).clamp(1, LONGEST_NANOS))
+}
+
 /// The borders of all buckets.
 static GRID: LazyLock<Histogram<u64>> = LazyLock::new(|| {
     Histogram::new_with_bounds(1, LONGEST_NANOS, 3).expect("the bounds are constants that the crate accepts")

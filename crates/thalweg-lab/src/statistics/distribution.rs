@@ -1,5 +1,6 @@
 //! The distribution of latencies over several runs.
 
+use super::buckets::bucket_of;
 use super::{Buckets, median, median_interval};
 
 /// One place of a distribution.
@@ -41,16 +42,14 @@ fn shares(run: &Buckets, places: &[f64]) -> Vec<f64> {
     let due = run.due().max(1) as f64;
     let share = |us: &f64| {
         // The longest latency of all is exact and may lie within its bucket.
-        while let Some((_, count)) = buckets.next_if(|(edge, _)| *edge as f64 / 1e3 <= us * BUCKET) {
+        let last = bucket_of(*us);
+        while let Some((_, count)) = buckets.next_if(|(edge, _)| *edge <= last) {
             below += count;
         }
         below as f64 / due
     };
     places.iter().map(share).collect()
 }
-
-/// Two latencies closer than this share a bucket: it has three significant digits.
-const BUCKET: f64 = 1.0005;
 
 #[cfg(test)]
 mod tests {
@@ -82,5 +81,14 @@ mod tests {
         assert!(distribution(&[], 40).is_empty());
         all.iter_mut().for_each(|run| run.record_never(100));
         assert_eq!(distribution(&all, 40).last().map(|point| point.share), Some(0.8));
+    }
+
+    #[test]
+    fn the_longest_latency_counts_wherever_in_its_bucket_it_lies() {
+        // The bucket of the second one reaches from 1,048,576 to 1,049,599.
+        let mut run = Buckets::default();
+        [900_000, 1_048_700].into_iter().for_each(|nanos| run.record(nanos));
+        let points = distribution(&[run], 10);
+        assert_eq!(points.last().map(|point| (point.us, point.share)), Some((1_048.7, 1.0)), "{points:?}");
     }
 }

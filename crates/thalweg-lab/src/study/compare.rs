@@ -9,8 +9,11 @@ use super::directory::load_manifest;
 use super::error::StudyError;
 use super::experiment::{StudyCell, StudyRun};
 use super::judging::{Judged, Measure, judge};
+use super::report::distinct;
+use super::results::StudyResult;
 use crate::error::LabError;
 use crate::figures::{or_dash, percent, ratio, rounded};
+use crate::scenario::Build;
 use crate::statistics::{Interval, Middle, Verdict, endless, median_interval, middle};
 use crate::table::Table;
 
@@ -47,20 +50,26 @@ impl Difference {
     }
 }
 
-/// Whether the runs so far tell each of these quantities within its bound: the ratio of each cell to its baseline, or the value of a
-/// single cell.
+/// Whether the runs so far tell each of these quantities within its bound: the ratio of each cell to its baseline, and the value of each
+/// cell that is compared with nothing.
 pub(super) fn is_precise<C: StudyCell, R: StudyRun>(cells: &[CellResult<C, R>], bounds: &[(Measure<R>, f64)]) -> bool {
-    let Some((baseline, others)) = cells.split_first() else { return true };
-    let is_known = |measure: &Measure<R>, bound: f64, logarithms: &[f64]| {
-        let is_complete = cells.iter().flat_map(|cell| &cell.runs).all(|run| (measure.of)(run).is_some());
-        is_complete && median_interval(logarithms).is_some_and(|known| (known.high - known.low) / 2.0 <= bound.ln_1p())
+    let pairs: Vec<Pair<'_, C, R>> = compared(cells).collect();
+    let is_alone = |cell: &&CellResult<C, R>| {
+        pairs.iter().all(|(baseline, subject)| !std::ptr::eq(*baseline, *cell) && !std::ptr::eq(*subject, *cell))
     };
-    bounds.iter().all(|(measure, bound)| match others {
-        [] => {
-            let own = baseline.runs.iter().filter_map(|run| Some((measure.of)(run)?.ln()));
-            is_known(measure, *bound, &own.collect::<Vec<f64>>())
-        }
-        _ => compared(cells).all(|pair| measure.costs(pair).is_some_and(|costs| is_known(measure, *bound, &costs))),
+    let alone: Vec<&CellResult<C, R>> = cells.iter().filter(is_alone).collect();
+    bounds.iter().all(|(measure, bound)| {
+        let is_complete = cells.iter().flat_map(|cell| &cell.runs).all(|run| (measure.of)(run).is_some());
+        let is_known = |logarithms: &[f64]| {
+            let known = median_interval(logarithms);
+            known.is_some_and(|known| (known.high - known.low) / 2.0 <= bound.ln_1p())
+        };
+        let is_ratio_known = |pair: &Pair<'_, C, R>| measure.costs(*pair).is_some_and(|costs| is_known(&costs));
+        let is_value_known = |cell: &&CellResult<C, R>| {
+            let values = cell.runs.iter().filter_map(|run| Some((measure.of)(run)?.ln()));
+            is_known(&values.collect::<Vec<f64>>())
+        };
+        is_complete && pairs.iter().all(is_ratio_known) && alone.iter().all(is_value_known)
     })
 }
 
@@ -162,8 +171,28 @@ pub enum Comparability {
     Any,
 }
 
+/// What the cells of a result are compared with, in words: the baseline by its name where it is the same for all.
+pub(super) fn baselines_in_words(result: &StudyResult) -> String {
+    let cells = || result.cells.iter().map(|cell| &cell.cell);
+    match baselines(&result.differences).as_slice() {
+        [only] => format!("Every cell against {only}"),
+        _ if cells().any(|cell| cell.build == Build::Other) => {
+            "Each cell against the same one of the other build".to_owned()
+        }
+        _ if cells().any(|cell| cell.flow.is_some()) => "Each cell against the first one of the same flow".to_owned(),
+        _ => "Each cell against the first one with the same data".to_owned(),
+    }
+}
+
+/// The names of the baselines, each once.
+fn baselines(differences: &[Difference]) -> Vec<&str> {
+    distinct(differences.iter().map(|difference| difference.baseline.as_str()))
+}
+
 /// The differences as a table, and those without a verdict as a folded one.
 pub(crate) fn tables(caption: &str, differences: &[Difference]) -> Vec<Table> {
+    let is_named = baselines(differences).len() > 1;
+    let table = |caption: &str, differences: &[&Difference]| table(caption, differences, is_named);
     let is_open = |difference: &&Difference| difference.verdict == Verdict::Inconclusive;
     let (open, told): (Vec<&Difference>, Vec<&Difference>) = differences.iter().partition(is_open);
     let folded = format!("{} of {} comparisons are not judged", open.len(), differences.len());
@@ -171,10 +200,12 @@ pub(crate) fn tables(caption: &str, differences: &[Difference]) -> Vec<Table> {
     [table(caption, &told), open].into_iter().filter(|table| !table.rows.is_empty()).collect()
 }
 
-fn table(caption: &str, differences: &[&Difference]) -> Table {
-    let header = ["cell", "quantity", "baseline", "median", "ratio", "95 % interval", "A/A noise", "verdict"];
+/// A row for each difference, with the name of its baseline where `is_named` says so.
+fn table(caption: &str, differences: &[&Difference], is_named: bool) -> Table {
+    let titles = ["cell", "quantity", "baseline", "median", "ratio", "95 % interval", "A/A noise", "verdict"];
+    let mut header = titles.to_vec();
     let row = |difference: &&Difference| {
-        vec![
+        let mut row = vec![
             difference.subject.clone(),
             difference.quantity.clone(),
             rounded(difference.medians.0),
@@ -183,9 +214,17 @@ fn table(caption: &str, differences: &[&Difference]) -> Table {
             or_dash(difference.ratio, |found| format!("{} to {}", ratio(found.low), ratio(found.high))),
             or_dash(difference.noise, |noise| format!("±{}", percent(noise - 1.0))),
             difference.told(),
-        ]
+        ];
+        if is_named {
+            row.insert(1, difference.baseline.clone());
+        }
+        row
     };
-    Table::of(caption, &header, differences.iter().map(row))
+    if is_named {
+        header.insert(1, "against");
+    }
+    let words = if is_named { vec![1] } else { Vec::new() };
+    Table { words, ..Table::of(caption, &header, differences.iter().map(row)) }
 }
 
 #[cfg(test)]
@@ -397,6 +436,50 @@ mod tests {
         let mut gap = steady();
         gap.runs[3].totals.response.p50_us = None;
         check(&[steady(), gap], Some(0.03), None, false);
+    }
+
+    /// A cell of each of two flows.
+    fn flows() -> [CellResult; 2] {
+        let flow = |name: &str| format!("\n[[flow]]\nname = \"{name}\"\npayload_bytes = 1\nrate_hz = 1\n");
+        let cells = fixtures::scenario(&(flow("one") + &flow("other"))).cells;
+        [0, 1].map(|index: usize| CellResult::new(cells[index].clone()))
+    }
+
+    #[test]
+    fn cells_that_are_compared_with_nothing_end_the_runs_by_their_own_values() {
+        let steady = cell(&[100.0, 101.0, 99.0, 100.0, 102.0, 98.0, 100.0, 101.0]).runs;
+        let loose = cell(&[50.0, 200.0, 70.0, 150.0, 30.0, 300.0, 100.0, 90.0]).runs;
+        let check = |runs: [&Vec<RunSummary>; 2], expect| {
+            let mut cells = flows();
+            cells.iter_mut().zip(runs).for_each(|(cell, runs)| cell.runs.clone_from(runs));
+            assert_eq!(compared(&cells).count(), 0);
+            assert_eq!(is_precise(&cells, &bounds(&Precision { p50: Some(0.03), p99: None }, false)), expect);
+        };
+        check([&steady, &steady], true);
+        check([&loose, &loose], false);
+        check([&steady, &loose], false);
+    }
+
+    #[test]
+    fn what_cells_are_compared_with_is_told_as_it_is() {
+        let scenario = fixtures::scenario("payload_bytes = [1, 2]\nrate_hz = 1");
+        let mut result = fixtures::study(&scenario, 0, |_, _| RunSummary::default());
+        let rounds = [cell(&[100.0; 8]), cell(&[50.0; 8])];
+        result.differences = within(&rounds);
+        assert_eq!(baselines_in_words(&result), format!("Every cell against {}", rounds[0].name));
+        let header = |result: &StudyResult| tables("caption", &result.differences)[0].header[1].clone();
+        assert_eq!(header(&result), "quantity");
+        let mut further = result.differences[0].clone();
+        further.baseline = "another one".to_owned();
+        result.differences.push(further);
+        assert_eq!(baselines_in_words(&result), "Each cell against the first one with the same data");
+        assert_eq!(header(&result), "against");
+        let named = &tables("caption", &result.differences)[0];
+        assert!(named.words == [1] && named.rows.iter().any(|row| row[1] == "another one"), "{named:?}");
+        result.cells = flows().to_vec();
+        assert_eq!(baselines_in_words(&result), "Each cell against the first one of the same flow");
+        result.cells[1].cell.build = Build::Other;
+        assert_eq!(baselines_in_words(&result), "Each cell against the same one of the other build");
     }
 
     #[test]

@@ -43,7 +43,7 @@ pub struct StudyResult {
     pub clock_bound_us: Option<f64>,
     /// Each cell, in the order of the scenario.
     pub cells: Vec<CellResult>,
-    /// Each further cell against the first one.
+    /// Each cell that is compared, against its baseline.
     pub differences: Vec<Difference>,
     /// The scenario's expectations, and whether they hold.
     pub judgements: Vec<Judgement>,

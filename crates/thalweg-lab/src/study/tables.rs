@@ -13,9 +13,8 @@ pub fn to_text(result: &StudyResult) -> String {
     let mut out = if result.is_closed_loop() { closed_loop_table(result) } else { table(result) }.to_text();
     if !result.differences.is_empty() {
         out.push('\n');
-        let caption = "Against the first cell, or the first one with the same data where several middleware take part; runs of the same \
-                       round paired";
-        out.extend(compare::tables(caption, &result.differences).iter().map(Table::to_text));
+        let caption = format!("{}; runs of the same round paired", compare::baselines_in_words(result));
+        out.extend(compare::tables(&caption, &result.differences).iter().map(Table::to_text));
         let open = result.differences.iter().filter(|difference| difference.reason.is_some());
         let mut reasons: Vec<&str> = open.filter_map(|difference| difference.reason.as_deref()).collect();
         reasons.sort_unstable();

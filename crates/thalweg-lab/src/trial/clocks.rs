@@ -135,7 +135,8 @@ impl Clocks {
         self.origins.get(host as usize).copied()
     }
 
-    /// Asks often once more, and tells how the clocks ran; `crossings` are the machines of each pair of endpoints.
+    /// Asks often once more, and tells how the clocks ran; `crossings` are the machines of each pair of endpoints
+    /// between which a latency is told.
     ///
     /// # Errors
     /// A clock did not answer, or `stop` was requested.

@@ -23,7 +23,7 @@ use super::traces;
 use crate::error::LabError;
 use crate::host::{Layers, SecondConditions, monotonic_nanos};
 use crate::process::{Launcher, Stop, Supervised, WorkerMessage};
-use crate::scenario::{Cell, Gate, Scenario};
+use crate::scenario::{Cell, ChainStage, Gate, Scenario};
 
 /// Settings of a run.
 #[derive(Clone, Copy)]
@@ -65,7 +65,10 @@ pub(crate) fn run(context: RunContext<'_>, cells: &[Cell], folder: &Path) -> Res
     let started_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let mut diary = Diary::create(folder)?;
     let machines = ensemble.watch(at(start_ns), at(end_ns), &context.scenario.gate, &mut diary)?;
-    let patience = schedule.behind_max + context.scenario.qos.max_blocking + ACKNOWLEDGEMENT_PATIENCE + MARGIN;
+    // A process of a chain may have begun its work on a sample just before it was too late.
+    let work = cells.iter().filter_map(|cell| Some(stage(cell)?.work)).max().unwrap_or_default();
+    let waits = schedule.behind_max + context.scenario.qos.max_blocking + ACKNOWLEDGEMENT_PATIENCE;
+    let patience = waits + work + MARGIN;
     let reports = ensemble.drain(cells, patience)?;
     let (layers, hosts) = ensemble.counters()?.since(&before);
     let clocks = ensemble.site.end(&crossings(context.scenario, cells), context.stop)?;
@@ -122,19 +125,35 @@ fn written(cell: &Cell, reports: &[PublisherReport]) -> Vec<u64> {
     (0..cell.publishers).map(of).collect()
 }
 
-/// How many flows lie before this one in its chain.
-fn depth(cells: &[Cell], flow: usize) -> usize {
-    let stage = cells[flow].flow.as_ref().and_then(|flow| flow.after.as_ref());
-    stage.map_or(0, |stage| 1 + depth(cells, stage.source as usize))
+/// The process that makes the samples of this flow from those of another one.
+fn stage(cell: &Cell) -> Option<&ChainStage> {
+    cell.flow.as_ref()?.after.as_ref()
 }
 
-/// The hosts of each pair of a publisher and a subscriber.
+/// How many flows lie before this one in its chain.
+fn depth(cells: &[Cell], flow: usize) -> usize {
+    stage(&cells[flow]).map_or(0, |stage| 1 + depth(cells, stage.source as usize))
+}
+
+/// The flow with which this one's chain begins.
+fn first_flow<'a>(cells: &'a [Cell], cell: &'a Cell) -> &'a Cell {
+    stage(cell).map_or(cell, |stage| first_flow(cells, &cells[stage.source as usize]))
+}
+
+/// The hosts of each pair of a publisher and a subscriber, and of each publisher of a chain's first flow and each subscriber behind it:
+/// the latency of a chain counts from when its first flow was due.
 fn crossings(scenario: &Scenario, cells: &[Cell]) -> Vec<(u32, u32)> {
     let Some(plan) = &scenario.hosts else { return Vec::new() };
     let of_cell = |cell: &Cell| {
-        let from = |writer| host_of_publisher(Some(plan), cells, cell, writer);
-        let hosts = |(writer, reader)| (from(writer), plan.of_subscriber(cell.publishers, reader));
-        cell.pairs().map(hosts).collect::<Vec<_>>()
+        let to = |reader| plan.of_subscriber(cell.publishers, reader);
+        let hosts = |(writer, reader)| (host_of_publisher(Some(plan), cells, cell, writer), to(reader));
+        let mut out: Vec<(u32, u32)> = cell.pairs().map(hosts).collect();
+        if stage(cell).is_some() {
+            let writers = 0..first_flow(cells, cell).publishers;
+            let to_all = |writer| (0..cell.subscribers).map(move |reader| (plan.of_publisher(writer), to(reader)));
+            out.extend(writers.flat_map(to_all));
+        }
+        out
     };
     cells.iter().flat_map(of_cell).collect()
 }
@@ -397,6 +416,7 @@ const WATCH_PERIOD: Duration = Duration::from_millis(100);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scenario::HostPlan;
 
     const GATE: Gate = Gate { others: 0.01, pressure: None, bad_seconds: 0.02, attempts: 3 };
 
@@ -452,6 +472,18 @@ mod tests {
         let clocks = |is_stepped| RunClocks { hosts: Vec::new(), bound_us: 1.0, is_stepped };
         assert!(judge(Vec::new(), Some(&clocks(true)), &GATE).contaminated);
         assert!(!judge(Vec::new(), Some(&clocks(false)), &GATE).contaminated);
+    }
+
+    #[test]
+    fn the_clocks_of_a_chain_are_those_of_its_first_publishers_and_its_last_subscribers() {
+        let text = "schema = \"thalweg.scenario/1\"\nname = \"x\"\n[[flow]]\nname = \"a\"\npayload_bytes = 1\nrate_hz = 1\nsubscribers = 0\n\
+                    [[flow]]\nname = \"b\"\nafter = \"a\"\npayload_bytes = 1\nsubscribers = 2\n[schedule]\nseconds = 1\nruns = 1\n";
+        let mut scenario = Scenario::parse("x", text).unwrap_or_else(|error| panic!("{error}"));
+        scenario.hosts = Some(HostPlan::namespaces(3));
+        // The process of the chain lives on the second host, its subscribers on the second and the third one.
+        let crossings = crossings(&scenario, &scenario.cells);
+        assert_eq!(crossings[..3], [(0, 1), (1, 1), (1, 2)]);
+        assert!(crossings.contains(&(0, 2)), "{crossings:?}");
     }
 
     #[test]

@@ -114,22 +114,24 @@ pub(super) fn losses(part: &PartResult) -> Option<Section> {
     };
     let worst = views.iter().max_by(|one, other| share(one).total_cmp(&share(other)))?;
     let losing = views.iter().filter(|view| lost(view).0 > 0).count();
-    let by_type = kinds(&views, |view| view.cell().load).into_iter().map(|load| {
-        let of_type = views.iter().filter(|view| view.cell().load == load && view.cell().subscribers > 1);
-        format!("{load} {}", grouped(of_type.map(|view| lost(view).0).sum()))
-    });
-    let here = match losing {
-        0 => vec![format!("nothing was lost in any of {} cells.", views.len())],
-        _ => vec![
-            format!(
-                "{losing} of {} cells lose samples, {} loses most: {}.",
-                views.len(),
-                worst.result.name,
-                percent(share(worst))
-            ),
-            format!("samples lost on the way to 31 subscribers: {}.", by_type.collect::<Vec<_>>().join(", ")),
-        ],
+    let of_type = |load: Load| {
+        let own = views.iter().filter(|view| view.cell().load == load && view.cell().subscribers > 1);
+        let counts: Vec<u64> = own.map(|view| lost(view).0).collect();
+        (!counts.is_empty()).then(|| format!("{load} {}", grouped(counts.iter().sum())))
     };
+    let by_type: Vec<String> = kinds(&views, |view| view.cell().load).into_iter().filter_map(of_type).collect();
+    let mut here = match losing {
+        0 => vec![format!("nothing was lost in any of {} cells.", views.len())],
+        _ => vec![format!(
+            "{losing} of {} cells lose samples, {} loses most: {}.",
+            views.len(),
+            worst.result.name,
+            percent(share(worst))
+        )],
+    };
+    if losing > 0 && !by_type.is_empty() {
+        here.push(format!("samples lost on the way to 31 subscribers: {}.", by_type.join(", ")));
+    }
     let why = (share(worst) > PAPER_LOSS_MAX).then(|| {
         "a large sample is lost with any one of its datagrams, which wait in the receive buffer of a process that must get a CPU first; the \
          paper's machine has a CPU for every other process. Its reliability is not stated; both are measured here."
@@ -234,6 +236,26 @@ const PAPER_LOSS_MAX: f64 = 0.0088;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixtures;
+    use crate::parts::Part;
+    use crate::study::RunSummary;
+    use crate::trial::Totals;
+
+    #[test]
+    fn losses_are_told_of_the_types_that_were_measured() {
+        let matrix = "type = [\"Struct16\", \"PointCloud1m\"]\nrate_hz = 10\nsubscribers = [1, 31]";
+        let mut scenario = fixtures::scenario(matrix);
+        // What a small machine leaves out.
+        scenario.cells.retain(|cell| cell.load == Load::Struct16 || cell.subscribers == 1);
+        let study = fixtures::study(&scenario, 1, |_, _| RunSummary {
+            totals: Totals { due: 10, in_time: 9, lost: 1, ..Totals::default() },
+            ..RunSummary::default()
+        });
+        let part = PartResult::of(&Part { name: "vendors", title: "x", text: String::new() }, study);
+        let seen = losses(&part).expect("a section").seen;
+        let told = "Here: samples lost on the way to 31 subscribers: Struct16 1.";
+        assert!(seen.iter().any(|sentence| sentence == told), "{seen:?}");
+    }
 
     #[test]
     fn a_sample_that_never_arrived_is_late_in_the_median_of_its_second() {

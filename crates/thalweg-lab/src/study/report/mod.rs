@@ -39,7 +39,7 @@ fn sections(source: &Source<'_>) -> Vec<Section> {
     let is_closed_loop = source.result.is_closed_loop();
     let of_schedule = |draw: &dyn Fn() -> Option<Section>| if is_closed_loop { None } else { draw() };
     let all = [
-        verdicts::section(source),
+        verdicts::section(source.result),
         is_closed_loop.then(|| closed_loop::section(source)),
         of_schedule(&|| Some(fates::section(source.result))),
         of_schedule(&|| Some(latency::percentiles(source))),

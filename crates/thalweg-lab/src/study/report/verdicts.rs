@@ -1,6 +1,5 @@
-//! The verdict at the top, and each cell against the first one.
+//! The verdict at the top, and each cell against its baseline.
 
-use super::source::Source;
 use super::{distinct, runs};
 use crate::figures::{grouped, percent, ratio, rounded};
 use crate::plot::{Axis, PlotRow, RowMark, rows};
@@ -54,6 +53,7 @@ fn expectations(result: &StudyResult) -> Option<Card> {
             (Standing::NotJudged, format!("Not judged: all {all} expectations hold, on a machine that was not quiet"))
         }
         (_, 0, 0) => (Standing::Holds, format!("All {all} expectations hold")),
+        (_, 0, open) if open == all => (Standing::NotJudged, format!("None of {all} expectations is judged")),
         (_, 0, open) => (Standing::NotJudged, format!("{open} of {all} expectations are not judged, the others hold")),
         (_, failed, 0) => (Standing::Fails, format!("{failed} of {all} expectations do not hold")),
         (_, failed, open) => {
@@ -123,17 +123,21 @@ pub(super) fn tiles(result: &StudyResult) -> Vec<Tile> {
     if !result.judgements.is_empty() {
         out.push(tile(format!("{held} of {}", result.judgements.len()), "expectations of the scenario hold"));
     }
-    out.push(tile(percent(in_time as f64 / due.max(1) as f64), "of all samples that were due arrived in time"));
-    out.push(tile(grouped(due), "samples were due, counted once for each subscriber"));
+    // A closed loop has no schedule by which a sample could be due.
+    if !result.is_closed_loop() {
+        out.push(tile(percent(in_time as f64 / due.max(1) as f64), "of all samples that were due arrived in time"));
+        out.push(tile(grouped(due), "samples were due, counted once for each subscriber"));
+    }
     let all = result.runs_made().count();
     out.push(tile(format!("{} of {all}", all - result.contaminated()), "runs were made on a quiet machine"));
     out
 }
 
-/// Each further cell against the first one; nothing where there is one cell.
-pub(super) fn section(source: &Source<'_>) -> Option<Section> {
-    let result = source.result;
-    let baseline = result.cells.first().filter(|_| result.cells.len() > 1)?;
+/// Each cell against its baseline; nothing where nothing is compared.
+pub(super) fn section(result: &StudyResult) -> Option<Section> {
+    if result.differences.is_empty() {
+        return None;
+    }
     let count = |verdict| result.differences.iter().filter(|difference| difference.verdict == verdict).count();
     let mut quantities: Vec<&str> = result.differences.iter().map(|difference| difference.quantity.as_str()).collect();
     quantities.sort_unstable_by_key(|quantity| std::cmp::Reverse(*quantity));
@@ -149,12 +153,11 @@ pub(super) fn section(source: &Source<'_>) -> Option<Section> {
     Some(Section {
         title: "Verdicts".to_owned(),
         lead: format!(
-            "Every cell against the first one, {}, or, where several middleware take part, against the first one with the same data. Runs of \
-             the same round are paired; the ratio is that of the cell to its baseline, the median over the rounds. A/A noise is how far \
-             neighbouring quiet runs of one cell lie apart: a smaller difference is none. The cells of one quantity are corrected for their \
+            "{}. Runs of the same round are paired; the ratio is that of the cell to its baseline, the median over the rounds. A/A noise is how \
+             far neighbouring quiet runs of one cell lie apart: a smaller difference is none. The cells of one quantity are corrected for their \
              number (Holm). A round in which a run stayed disturbed counts in no comparison of that cell, which needs eight others, and a cell \
              that delivers fewer samples is better in nothing else.",
-            baseline.name
+            compare::baselines_in_words(result)
         ),
         seen: vec![format!(
             "Of {} comparisons with a baseline {} are better, {} equivalent, {} worse, and {} inconclusive.",
@@ -214,7 +217,9 @@ const REASONS_MAX: usize = 5;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixtures;
     use crate::statistics::Interval;
+    use crate::study::results::RunSummary;
 
     #[test]
     fn what_never_came_has_no_figure_for_a_ratio() {
@@ -233,5 +238,34 @@ mod tests {
         assert_eq!(details[0], "some is worse than others, beyond measure: too much never came");
         assert_eq!(details[1], "some is worse than others, 2.000 times it (2.000 to 2.000)");
         assert!(forest("p99", &[&infinite]).is_none() && forest("p99", &[&finite]).is_some());
+    }
+
+    /// The result of one run of a cell at this pace.
+    fn result(pace: &str) -> StudyResult {
+        let scenario = fixtures::scenario(&format!("payload_bytes = 8\n{pace}"));
+        fixtures::study(&scenario, 1, |_, _| RunSummary::default())
+    }
+
+    #[test]
+    fn nothing_is_due_in_a_closed_loop() {
+        let meanings = |pace: &str| tiles(&result(pace)).into_iter().map(|tile| tile.meaning).collect::<Vec<_>>();
+        assert_eq!(meanings("latency_count = 10"), ["runs were made on a quiet machine"]);
+        assert_eq!(meanings("rate_hz = 1").len(), 3);
+    }
+
+    #[test]
+    fn expectations_of_which_none_is_judged_do_not_hold() {
+        let mut result = result("rate_hz = 1");
+        let [cell, expectation] = ["a cell", "p99_us <= 500"].map(str::to_owned);
+        result.judgements = vec![Judgement { cell, expectation, value: None, holds: false }; 3];
+        let headline = |result: &StudyResult| expectations(result).map(|card| card.headline);
+        assert_eq!(headline(&result).as_deref(), Some("None of 3 expectations is judged"));
+        (result.judgements[0].value, result.judgements[0].holds) = (Some(1.0), true);
+        assert_eq!(headline(&result).as_deref(), Some("2 of 3 expectations are not judged, the others hold"));
+    }
+
+    #[test]
+    fn cells_that_are_compared_with_nothing_have_no_verdicts() {
+        assert!(section(&result("rate_hz = [1, 2]")).is_none());
     }
 }

@@ -29,6 +29,8 @@ pub struct AppliedAdvice {
     pub changes: Vec<HostChange>,
     /// Settings that should be changed and cannot be here; nothing was tried.
     pub refused: Vec<RefusedSetting>,
+    /// Whether it was told to stop before all changes were made.
+    pub is_stopped: bool,
 }
 
 /// A setting that should be changed and cannot be here.
@@ -87,7 +89,22 @@ pub fn apply<Store: UndoStore>(
     (places, probes): (&mut dyn SettingPlaces, &mut dyn Probes),
     undo: &mut UndoLog<Store>,
 ) -> Result<AppliedAdvice, UndoError> {
-    let mut changes = Vec::new();
+    apply_until(advice, files, (places, probes), undo, &|| false)
+}
+
+/// As [`apply`], and stops before the next setting of the host once `is_told_to_stop` says so; what was changed stays, and nothing is
+/// written for the next start.
+///
+/// # Errors
+/// As [`apply`].
+pub fn apply_until<Store: UndoStore>(
+    advice: &HostAdvice,
+    files: &AppliedFiles,
+    (places, probes): (&mut dyn SettingPlaces, &mut dyn Probes),
+    undo: &mut UndoLog<Store>,
+    is_told_to_stop: &dyn Fn() -> bool,
+) -> Result<AppliedAdvice, UndoError> {
+    let (mut changes, mut is_stopped) = (Vec::new(), false);
     if let Some(path) = &files.profile {
         let change = planned(places, &SettingPlace::File { path: path.clone() }, &advice.to_profile())?;
         changes.push(match &advice.receive_buffer_refusal {
@@ -99,13 +116,17 @@ pub fn apply<Store: UndoStore>(
     let writes: Vec<_> = advice.writes().collect();
     // Neighbours that the same measurement shows are changed together, and measured once.
     for group in writes.chunk_by(|one, next| one.0.probe.is_some() && one.0.probe == next.0.probe) {
+        if is_told_to_stop() {
+            is_stopped = true;
+            break;
+        }
         let group: Vec<(&Setting, HostChange)> = group
             .iter()
             .map(|(setting, place, value)| Ok((*setting, planned(places, place, value)?)))
             .collect::<Result<_, UndoError>>()?;
         changes.extend(write_measured(group, (places, probes), undo, &yardstick)?);
     }
-    if let Some(path) = &files.fragment {
+    if let Some(path) = files.fragment.as_ref().filter(|_| !is_stopped) {
         let kept = changes.iter().filter(|change| change.is_kept()).filter_map(|change| match &change.place {
             SettingPlace::Sysctl { name } => Some((name.clone(), change.asked.clone())),
             _ => None,
@@ -119,7 +140,7 @@ pub fn apply<Store: UndoStore>(
         }
     }
     let refused = advice.settings.iter().filter_map(RefusedSetting::of).collect();
-    Ok(AppliedAdvice { changes, refused })
+    Ok(AppliedAdvice { changes, refused, is_stopped })
 }
 
 impl AppliedAdvice {
@@ -343,7 +364,27 @@ const LATENESS_OF_CHANCE: Duration = Duration::from_micros(200);
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
+    use crate::{FileStore, HostIdentity, HostPlaces, NetworkFacts, PlantedProbes, StreamProfile};
+
+    #[test]
+    fn who_is_told_to_stop_changes_no_further_setting() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/server-10g");
+        let mut places = HostPlaces::recorded(&folder);
+        let answers = std::fs::read_to_string(folder.join("probes.json")).expect("recorded");
+        let mut probes = PlantedProbes::parse(&answers).expect("answers");
+        let facts = NetworkFacts { device: Some("eno1"), ..NetworkFacts::default() };
+        let stream = StreamProfile::Video.stream();
+        let advice = HostAdvice::make(&stream, &facts, (places.files(), places.nics()), &mut probes).expect("advice");
+        assert!(advice.writes().next().is_some());
+        let path = std::env::temp_dir().join(format!("thalweg-stopped-{}.jsonl", std::process::id()));
+        let mut undo = UndoLog::open(FileStore::at(&path), HostIdentity::default()).expect("none yet");
+        let files = AppliedFiles { profile: None, fragment: Some("/etc/sysctl.d/60-thalweg.conf".into()) };
+        let applied = apply_until(&advice, &files, (&mut places, &mut probes), &mut undo, &|| true).expect("stopped");
+        assert!(applied.is_stopped && applied.changes.is_empty() && !path.exists(), "{applied:?}");
+    }
 
     #[test]
     fn a_fragment_keeps_what_an_earlier_one_set() {

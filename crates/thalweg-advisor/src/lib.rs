@@ -18,7 +18,7 @@ mod undo;
 mod verify;
 
 pub use advice::{AdviceStep, Effect, HostAdvice, NetworkFacts, Setting};
-pub use apply::{AppliedAdvice, AppliedFiles, ChangeOutcome, HostChange, RefusedSetting, apply};
+pub use apply::{AppliedAdvice, AppliedFiles, ChangeOutcome, HostChange, RefusedSetting, apply, apply_until};
 pub use numbers::{Computed, FiveNumbers, Measured};
 pub use place::{CoalescingKnob, HostPlaces, SettingPlace, SettingPlaces};
 pub use probes::{

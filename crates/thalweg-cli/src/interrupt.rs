@@ -44,6 +44,14 @@ impl Interrupt {
         self.0.store(true, Ordering::Relaxed);
     }
 
+    /// Does what leaves nothing to finish in order: the first signal within it ends the process, and one after it asks again to stop.
+    pub fn end_at_once_during<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.end_at_once();
+        let done = work();
+        self.0.store(false, Ordering::Relaxed);
+        done
+    }
+
     /// The flag itself, for loops of other crates.
     pub fn flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.0)

@@ -89,7 +89,7 @@ fn run(command: &Command, interrupt: &Interrupt) -> Result<(), Failure> {
         Command::Why(options) => commands::why::run(options, interrupt),
         Command::Doctor(options) => commands::doctor::run(options, interrupt),
         Command::Config(options) => commands::configuration::run(options),
-        Command::Advisor(options) => commands::advisor::run(options),
+        Command::Advisor(options) => commands::advisor::run(options, interrupt),
         Command::Perf(options) => commands::measure::run(options, interrupt),
         Command::Shapes(options) => commands::shapes::run(options, interrupt),
         Command::Sim(options) => commands::simulate::run(options, interrupt),

@@ -54,6 +54,8 @@ pub struct PastChange {
     pub before: Option<String>,
     /// Where the last was made.
     host: HostIdentity,
+    /// Its value when the last was about to be made.
+    found: Option<String>,
     /// The value that was asked for last.
     asked: Option<String>,
     /// The value that the system took last; `None` while that is not known.
@@ -127,8 +129,19 @@ impl<Store: UndoStore> UndoLog<Store> {
         place: &SettingPlace,
         value: Option<&str>,
     ) -> Result<Option<String>, UndoError> {
-        let before = places.read(place)?;
-        if before.as_ref().is_some_and(|before| before.len() > VALUE_MAX_BYTES) {
+        let found = places.read(place)?;
+        self.write(places, place, found, value)
+    }
+
+    /// Writes a value to a place that has, or is to count as having, the value `found`.
+    fn write(
+        &mut self,
+        places: &mut dyn SettingPlaces,
+        place: &SettingPlace,
+        found: Option<String>,
+        value: Option<&str>,
+    ) -> Result<Option<String>, UndoError> {
+        if found.as_ref().is_some_and(|found| found.len() > VALUE_MAX_BYTES) {
             return Err(UndoError::TooLarge(place.clone()));
         }
         if !self.has_begun {
@@ -136,7 +149,8 @@ impl<Store: UndoStore> UndoLog<Store> {
             self.has_begun = true;
         }
         let number = self.next;
-        self.append(&Line::Intent { number, place: place.clone(), before, asked: value.map(str::to_owned) })?;
+        let asked = value.map(str::to_owned);
+        self.append(&Line::Intent { number, place: place.clone(), before: found, asked })?;
         let written = places.write(place, value);
         let actual = places.read(place);
         if let Ok(actual) = &actual {
@@ -155,13 +169,73 @@ impl<Store: UndoStore> UndoLog<Store> {
         places: &mut dyn SettingPlaces,
         strangers: ForeignChanges,
     ) -> Result<Vec<Reverted>, UndoError> {
-        let host = self.host.clone();
         let past: Vec<PastChange> = self.past().cloned().collect();
-        let reverted: Vec<Reverted> = past.into_iter().map(|past| put_back(places, past, &host, strangers)).collect();
+        let reverted: Vec<Reverted> = past.into_iter().map(|past| self.put_back(places, past, strangers)).collect();
         if reverted.iter().all(|one| one.ending.is_final()) {
             self.store.clear()?;
         }
         Ok(reverted)
+    }
+
+    fn put_back(&mut self, places: &mut dyn SettingPlaces, past: PastChange, strangers: ForeignChanges) -> Reverted {
+        let ending = self.ending(places, &past, strangers);
+        let ending = ending.unwrap_or_else(|error| RevertEnding::Failed(error.to_string()));
+        Reverted { place: past.place, before: past.before, ending }
+    }
+
+    fn ending(
+        &mut self,
+        places: &mut dyn SettingPlaces,
+        past: &PastChange,
+        strangers: ForeignChanges,
+    ) -> io::Result<RevertEnding> {
+        let has_restarted = past.host.boot != self.host.boot;
+        if past.is_elsewhere(&self.host) {
+            return Ok(RevertEnding::Elsewhere(past.host.namespace.clone().unwrap_or_else(|| "unknown".to_owned())));
+        }
+        let now = places.read(&past.place)?;
+        let is_file = matches!(past.place, SettingPlace::File { .. });
+        if now == past.before {
+            return Ok(RevertEnding::AlreadySo);
+        }
+        if !is_file && (now.is_none() || past.before.is_none()) {
+            return Ok(RevertEnding::Gone);
+        }
+        // Without a done the change may have been taken in part, or not at all, and then the value may be neither of both.
+        let is_unfinished = past.actual.is_none() && (!has_restarted || now == past.found);
+        let is_ours = past.is_ours(&now) || is_unfinished;
+        if !is_ours && has_restarted && !is_file {
+            return Ok(RevertEnding::Gone);
+        }
+        if !is_ours && strangers == ForeignChanges::Respect {
+            return Ok(RevertEnding::ChangedByOthers(now));
+        }
+        // Nobody goes back to the value of a stranger that was overridden.
+        let found = if is_ours { now } else { past.before.clone() };
+        let after = self.restore(places, past, found)?;
+        if after == past.before {
+            return Ok(RevertEnding::Restored);
+        }
+        Ok(RevertEnding::Failed(format!("the system took {} instead", after.as_deref().unwrap_or("nothing"))))
+    }
+
+    /// Writes the first value of a place. The undo file is told of that as of any other change: while other places are left it stays, and
+    /// what the place gets later is somebody else's.
+    fn restore(
+        &mut self,
+        places: &mut dyn SettingPlaces,
+        past: &PastChange,
+        found: Option<String>,
+    ) -> io::Result<Option<String>> {
+        match self.write(places, &past.place, found, past.before.as_deref()) {
+            Ok(after) => Ok(after),
+            Err(UndoError::Refused { source, .. }) => Err(source),
+            Err(_) => {
+                // An undo file that cannot be written is no reason to leave the host changed.
+                places.write(&past.place, past.before.as_deref())?;
+                places.read(&past.place)
+            }
+        }
     }
 
     fn append(&mut self, line: &Line) -> Result<(), UndoError> {
@@ -191,8 +265,9 @@ impl<Store: UndoStore> UndoLog<Store> {
                 let earlier = earlier.map(|at| self.past.remove(at));
                 // A value that is not the one we left came from somebody else, and theirs is the one to go back to.
                 let earlier = earlier.filter(|past| past.actual.is_none() || past.is_ours(&before));
-                let before = earlier.map_or(before, |past| past.before);
-                self.past.push(PastChange { place, before, host: writer.clone(), asked, actual: None, number });
+                let (found, host) = (before, writer.clone());
+                let before = earlier.map_or_else(|| found.clone(), |past| past.before);
+                self.past.push(PastChange { place, before, host, found, asked, actual: None, number });
             }
             Line::Done { number, actual } => {
                 let past = self.past.iter_mut().rev().find(|past| past.number == number && past.actual.is_none());
@@ -247,50 +322,6 @@ impl RevertEnding {
     pub fn is_final(&self) -> bool {
         matches!(self, RevertEnding::Restored | RevertEnding::AlreadySo | RevertEnding::Gone)
     }
-}
-
-fn put_back(
-    places: &mut dyn SettingPlaces,
-    past: PastChange,
-    host: &HostIdentity,
-    strangers: ForeignChanges,
-) -> Reverted {
-    let ending = ending(places, &past, host, strangers).unwrap_or_else(|error| RevertEnding::Failed(error.to_string()));
-    Reverted { place: past.place, before: past.before, ending }
-}
-
-fn ending(
-    places: &mut dyn SettingPlaces,
-    past: &PastChange,
-    host: &HostIdentity,
-    strangers: ForeignChanges,
-) -> io::Result<RevertEnding> {
-    let has_restarted = past.host.boot != host.boot;
-    if past.is_elsewhere(host) {
-        return Ok(RevertEnding::Elsewhere(past.host.namespace.clone().unwrap_or_else(|| "unknown".to_owned())));
-    }
-    let now = places.read(&past.place)?;
-    let is_file = matches!(past.place, SettingPlace::File { .. });
-    if now == past.before {
-        return Ok(RevertEnding::AlreadySo);
-    }
-    if !is_file && (now.is_none() || past.before.is_none()) {
-        return Ok(RevertEnding::Gone);
-    }
-    // Without a done the change may have been taken in part, and then the value may be neither of both.
-    let is_ours = past.is_ours(&now) || (past.actual.is_none() && !has_restarted);
-    if !is_ours && has_restarted && !is_file {
-        return Ok(RevertEnding::Gone);
-    }
-    if !is_ours && strangers == ForeignChanges::Respect {
-        return Ok(RevertEnding::ChangedByOthers(now));
-    }
-    places.write(&past.place, past.before.as_deref())?;
-    let after = places.read(&past.place)?;
-    if after == past.before {
-        return Ok(RevertEnding::Restored);
-    }
-    Ok(RevertEnding::Failed(format!("the system took {} instead", after.as_deref().unwrap_or("nothing"))))
 }
 
 struct Lines {

@@ -80,6 +80,53 @@ fn a_value_of_somebody_else_stays_unless_it_is_to_be_overridden() {
 }
 
 #[test]
+fn what_a_revert_has_put_back_is_not_ours_while_other_places_are_left() {
+    let (mut store, mut board) = (MemoryStore(Vec::new()), board(&[("a", "1"), ("b", "1"), ("c", "1")]));
+    let mut log = open(&mut store);
+    for name in ["c", "b", "a"] {
+        log.change(&mut board, &place(name), Some("2")).expect("changed");
+    }
+    board.write(&place("b"), Some("7")).expect("written");
+    let theirs = |value: &str| RevertEnding::ChangedByOthers(Some(value.to_owned()));
+    let first = revert(&mut store, &mut board, ForeignChanges::Respect);
+    assert_eq!(first, [RevertEnding::Restored, theirs("7"), RevertEnding::Restored]);
+    // The administrator wants of one of them what was once ours.
+    board.write(&place("a"), Some("2")).expect("written");
+    let second = revert(&mut store, &mut board, ForeignChanges::Respect);
+    assert_eq!(second.iter().filter(|ending| **ending == theirs("2")).count(), 1, "{second:?}");
+    assert_eq!(board.0.values().collect::<Vec<_>>(), ["2", "7", "1"]);
+}
+
+#[test]
+fn a_value_that_was_overridden_does_not_come_back_while_other_places_are_left() {
+    let (mut store, mut board) = (MemoryStore(Vec::new()), board(&[("a", "1")]));
+    let there = HostIdentity { namespace: Some("other".to_owned()), ..host("boot", "net") };
+    let mut elsewhere = self::board(&[("a", "1")]);
+    let mut log = UndoLog::open(&mut store, there).expect("read");
+    log.change(&mut elsewhere, &place("a"), Some("2")).expect("changed");
+    open(&mut store).change(&mut board, &place("a"), Some("2")).expect("changed");
+    board.write(&place("a"), Some("7")).expect("written");
+    let endings = revert(&mut store, &mut board, ForeignChanges::Override);
+    assert_eq!(endings, [RevertEnding::Restored, RevertEnding::Elsewhere("other".to_owned())]);
+    let endings = revert(&mut store, &mut board, ForeignChanges::Override);
+    assert_eq!(endings, [RevertEnding::AlreadySo, RevertEnding::Elsewhere("other".to_owned())]);
+    assert_eq!(board.0[&place("a")], "1");
+}
+
+#[test]
+fn a_file_that_a_revert_was_about_to_remove_is_ours_after_a_restart() {
+    let (mut store, mut board) = (MemoryStore(Vec::new()), Board::default());
+    let mut log = open(&mut store);
+    log.change(&mut board, &file("/etc/x"), Some("text\n")).expect("changed");
+    let about = Line::Intent { number: 1, place: file("/etc/x"), before: Some("text\n".to_owned()), asked: None };
+    log.append(&about).expect("written");
+    let later = UndoLog::open(&mut store, host("later", "net")).expect("read");
+    let endings = later.revert(&mut board, ForeignChanges::Respect).expect("reverted");
+    assert_eq!(endings.into_iter().map(|one| one.ending).collect::<Vec<_>>(), [RevertEnding::Restored]);
+    assert!(board.0.is_empty());
+}
+
+#[test]
 fn a_stranger_between_two_applications_is_gone_back_to() {
     let (mut store, mut board) = (MemoryStore(Vec::new()), board(&[("a", "1")]));
     open(&mut store).change(&mut board, &place("a"), Some("2")).expect("changed");
@@ -254,4 +301,15 @@ fn a_disk_that_was_full_leaves_a_file_that_can_be_read() {
         [RevertEnding::Restored, RevertEnding::Restored]
     );
     assert_eq!(board.0.values().collect::<Vec<_>>(), ["1", "1"]);
+}
+
+#[test]
+fn a_full_disk_is_no_reason_to_leave_the_host_changed() {
+    let (mut store, mut board) = (MemoryStore(Vec::new()), board(&[("a", "1")]));
+    let mut log = UndoLog::open(FullDisk(&mut store, None), host("boot", "net")).expect("read");
+    log.change(&mut board, &place("a"), Some("2")).expect("changed");
+    log.store.1 = Some(7);
+    let endings = log.revert(&mut board, ForeignChanges::Respect).expect("reverted");
+    assert_eq!(endings.into_iter().map(|one| one.ending).collect::<Vec<_>>(), [RevertEnding::Restored]);
+    assert_eq!((board.0[&place("a")].as_str(), store.0.is_empty()), ("1", true));
 }

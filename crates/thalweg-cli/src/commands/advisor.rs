@@ -10,10 +10,11 @@ use clap::{Args, Subcommand};
 use thalweg_advisor::{
     AdvisedStream, AppliedAdvice, AppliedFiles, ChangeOutcome, Departing, FileStore, ForeignChanges, HostAdvice,
     HostIdentity, HostPlaces, LiveProbes, NetworkFacts, PlantedProbes, Probes, RefusedSetting, RevertEnding, Reverted,
-    StreamProfile, StreamVerification, UndoLog, apply, device_towards,
+    StreamProfile, StreamVerification, UndoLog, apply_until, device_towards,
 };
 use thalweg_host::{HostFiles, may_make_namespaces};
 
+use crate::interrupt::Interrupt;
 use crate::outcome::{Failure, print_either, print_place};
 
 /// Computes what this host should be set to for a stream, sets it with a way back, and measures whether it helps.
@@ -36,8 +37,8 @@ pub enum AdvisorAction {
     ))]
     Advise(AdviseOptions),
     /// Writes what `advise` says: the profile for programs, and as root the settings of the kernel and of the interface. Each change is on
-    /// disk in the undo file before it is made, is measured, and is taken back if it makes things worse. Exit code 1 if something that
-    /// should be changed was not, or cannot be here.
+    /// disk in the undo file before it is made, is measured, and is taken back if it makes things worse. Ctrl-C ends it between two
+    /// changes. Exit code 1 if something that should be changed was not, or cannot be here.
     #[command(after_help = crate::after_help!("thalweg advisor apply --profile video --out stream.toml"))]
     Apply(ApplyOptions),
     /// Measures whether this host does what the stream needs, and whether what was applied is still in place. Exit code 1 if not.
@@ -179,12 +180,19 @@ pub struct UndoOptions {
 /// Carries out an action.
 ///
 /// # Errors
-/// The stream is impossible, files cannot be written, changes were refused, needs are not met, or places could not be put back.
-pub fn run(options: &AdvisorOptions) -> Result<(), Failure> {
+/// The stream is impossible, files cannot be written, changes were refused, needs are not met, places could not be put back, or the
+/// user interrupts changes.
+pub fn run(options: &AdvisorOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     match &options.action {
-        AdvisorAction::Advise(options) => advise(options),
-        AdvisorAction::Apply(options) => apply_advice(options),
-        AdvisorAction::Verify(options) => verify(options),
+        AdvisorAction::Advise(options) => {
+            interrupt.end_at_once();
+            advise(options)
+        }
+        AdvisorAction::Apply(options) => apply_advice(options, interrupt),
+        AdvisorAction::Verify(options) => {
+            interrupt.end_at_once();
+            verify(options)
+        }
         AdvisorAction::Revert(options) => revert(options),
     }
 }
@@ -205,11 +213,11 @@ fn advise(options: &AdviseOptions) -> Result<(), Failure> {
     print_either(options.stream.json, &advice, advice.to_text().trim_end())
 }
 
-fn apply_advice(options: &ApplyOptions) -> Result<(), Failure> {
+fn apply_advice(options: &ApplyOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     let mut places = HostPlaces::here();
     let mut undo = options.undo.open(&places)?;
     let mut probes = options.stream.probes();
-    let advice = options.stream.advise_here(&places, &mut probes)?;
+    let advice = interrupt.end_at_once_during(|| options.stream.advise_here(&places, &mut probes))?;
     let usual = || (may_make_namespaces() && has_next_start(places.files())).then(|| PathBuf::from(FRAGMENT));
     let fragment = if options.until_restart { None } else { options.fragment.clone().or_else(usual) };
     let absolute = |path: &Path| std::path::absolute(path).map_err(Failure::from_cause);
@@ -217,12 +225,16 @@ fn apply_advice(options: &ApplyOptions) -> Result<(), Failure> {
         profile: Some(absolute(&options.out)?),
         fragment: fragment.map(|path| absolute(&path)).transpose()?,
     };
-    let applied = apply(&advice, &files, (&mut places, &mut probes), &mut undo).map_err(Failure::from_cause)?;
+    let applied = apply_until(&advice, &files, (&mut places, &mut probes), &mut undo, &|| interrupt.came());
+    let applied = applied.map_err(Failure::from_cause)?;
     print_either(options.stream.json, &applied, told(&applied).trim_end())?;
     print_place(
         options.stream.json,
         format_args!("`thalweg advisor revert` puts back what is in {}", options.undo.path()?.display()),
     )?;
+    if applied.is_stopped {
+        return Err(Failure::Interrupted);
+    }
     let missing = applied.missing();
     if missing > 0 {
         let all = applied.changes.len() + applied.refused.len();
@@ -436,7 +448,7 @@ mod tests {
             reason: "somebody configured cake".to_owned(),
         };
         let hidden = RefusedSetting { name: "net.core.rmem_max".to_owned(), now: None, ..refused.clone() };
-        let applied = AppliedAdvice { changes: Vec::new(), refused: vec![refused, hidden] };
+        let applied = AppliedAdvice { changes: Vec::new(), refused: vec![refused, hidden], is_stopped: false };
         let lines = "eth0 root qdisc: cake -> fq  REFUSED: somebody configured cake\n\
                      net.core.rmem_max: not shown -> fq  REFUSED: somebody configured cake\n";
         assert_eq!((told(&applied).as_str(), applied.missing()), (lines, 2));

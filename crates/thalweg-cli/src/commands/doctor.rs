@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 
+use super::topic::find::used_name;
 use crate::interrupt::Interrupt;
 use crate::outcome::{Failure, print_line};
 use crate::surroundings::{Lookaround, SurveyOptions};
@@ -13,7 +14,7 @@ use crate::surroundings::{Lookaround, SurveyOptions};
 #[derive(Args, Debug)]
 #[command(after_help = crate::after_help!("thalweg doctor", "thalweg doctor chatter --domain 7 --json"))]
 pub struct DoctorOptions {
-    /// Name of the topic to look for (default: none).
+    /// Name of the topic to look for, such as Square or /scan (default: none).
     pub topic: Option<String>,
 
     /// Print one JSON object instead of text (default: text).
@@ -39,7 +40,8 @@ pub fn run(options: &DoctorOptions, interrupt: &Interrupt) -> Result<(), Failure
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    let Some(found) = lookaround.take(options.topic.as_deref()) else {
+    let topic = options.topic.as_ref().map(|topic| used_name(&participant, topic));
+    let Some(found) = lookaround.take(topic.as_deref()) else {
         return Err(Failure::Usage("--survey 0 leaves everything out; give it some seconds".to_owned()));
     };
     print_line(if options.json {

@@ -16,6 +16,7 @@ use thalweg::explain::{
 use thalweg::types::{Guid, GuidPrefix, Locator, VendorId};
 
 use super::list::{Endpoint, Policies};
+use super::topic::find::used_name;
 use crate::interrupt::Interrupt;
 use crate::outcome::{Failure, print_line};
 use crate::refusals::Refusals;
@@ -28,7 +29,7 @@ use crate::surroundings::{EndpointComparison, Lookaround, NobodyFound, SurveyOpt
 #[derive(Args, Debug)]
 #[command(after_help = crate::after_help!("thalweg why chatter --domain 0"))]
 pub struct WhyOptions {
-    /// Name of the topic, such as Square.
+    /// Name of the topic, such as Square or /scan.
     pub topic: String,
 
     /// Listen for SECONDS before asking; participants of a busy network may need longer (default: 2).
@@ -69,10 +70,11 @@ pub fn run(options: &WhyOptions, interrupt: &Interrupt) -> Result<(), Failure> {
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    let told = participant.explain_topic(&options.topic, options.timeout).map_err(Failure::from_cause)?;
-    let mut explained = ExplainedTopic::new(&participant, &options.topic, &told);
+    let topic = used_name(&participant, &options.topic);
+    let told = participant.explain_topic(&topic, options.timeout).map_err(Failure::from_cause)?;
+    let mut explained = ExplainedTopic::new(&participant, &topic, &told);
     if explained.writers.is_empty() && explained.readers.is_empty() {
-        explained.nobody_found = lookaround.take(Some(&options.topic));
+        explained.nobody_found = lookaround.take(Some(&topic));
     }
     let text = if options.json {
         serde_json::to_string_pretty(&explained).map_err(Failure::from_cause)?

@@ -5,12 +5,13 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use thalweg_host::may_make_namespaces;
 use thalweg_lab::profile::Profile;
 
-use crate::program::{Running, Said, TestFolder, run};
+use crate::program::{Running, Said, TestFolder, command, run};
 
 /// Recorded machines with the text of each, by its profile, and the interface of that.
 const TEXTS: [(&str, &str, &str); 7] = [
@@ -174,6 +175,14 @@ fn advice_for_this_host_measures_and_changes_nothing() {
     assert!(advice["answers"]["wake_ups"]["count"].as_u64() > Some(0), "{}", advice["answers"]);
     assert!(advice["settings"].as_array().is_some_and(|settings| settings.len() > 20));
     assert_eq!(settings_of_host(), before);
+}
+
+#[test]
+fn a_signal_ends_a_long_measurement_at_once() {
+    let advising = Running::start(command(&["advisor", "advise", "--watch", "300", "--interface", "lo"]));
+    std::thread::sleep(Duration::from_secs(1));
+    advising.signal("TERM");
+    advising.finish_within(Duration::from_secs(10)).expect_code(130);
 }
 
 /// What `apply` could change beside its own files, as far as programs on the same host leave it alone.

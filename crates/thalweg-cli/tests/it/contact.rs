@@ -180,7 +180,9 @@ fn doctor_names_what_keeps_the_writers_and_readers_of_a_topic_apart() {
 fn doctor_tells_the_network_also_where_somebody_is_found() {
     let tag = tag();
     let reader = start(&["sub", "rt/chatter", "--domain-tag", &tag]);
-    let words = ["doctor", "chatter", "--domain-tag", &tag, "--survey", "2"];
+    let text = run(&["doctor", "/chatter", "--domain-tag", &tag, "--survey", "2"]).expect_code(0).stdout;
+    check_contains(&text, &["topic \"rt/chatter\": no writer and 1 reader of others"]);
+    let words = ["doctor", "rt/chater", "--domain-tag", &tag, "--survey", "2"];
     let text = run(&words).expect_code(0).stdout;
     check_contains(&text, &["1 other participant in domain 0", "uses lo", "did you mean \"rt/chatter\"?"]);
     let told: Value =

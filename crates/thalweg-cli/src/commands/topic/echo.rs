@@ -74,7 +74,7 @@ pub fn run(options: &EchoOptions, interrupt: &Interrupt) -> Result<(), Failure> 
     remark(InLine(format_args!("{} of {}, from {origin}", found.type_name, found.name)));
     let sampled = sample_type(&of)?;
     check_paths(options, &of)?;
-    let reading = ReadingOptions { takes_history: true, depth: DEPTH, latency_budget: GATHERING };
+    let reading = ReadingOptions { takes_history: true, depth: DEPTH, may_gather: true };
     let mut readers = TopicReaders::new(&participant, &found.topic(&participant), Some(&of), reading)?;
     let deadline = options.timeout.map(|timeout| Instant::now() + timeout);
     let mut printed = 0;

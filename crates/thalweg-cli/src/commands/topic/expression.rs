@@ -226,9 +226,11 @@ fn conjuncts(text: &str) -> Result<Vec<&str>, String> {
 }
 
 fn literal(text: &str) -> Result<Document, String> {
+    let other = || format!("{text:?} is no value: only && joins comparisons; texts with other letters stand in quotes");
     for quote in ['\'', '"'] {
         if let Some(inside) = text.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote)) {
-            return Ok(Document::Text(inside.to_owned()));
+            // Its end comes before the last quote, and something else follows.
+            return if inside.contains(quote) { Err(other()) } else { Ok(Document::Text(inside.to_owned())) };
         }
     }
     match text {
@@ -237,9 +239,12 @@ fn literal(text: &str) -> Result<Document, String> {
         "false" => Ok(Document::Boolean(false)),
         _ => {
             let whole = text.parse().ok().map(Document::Integer);
-            // A literal of an enumeration needs no quotes.
-            let real = || text.parse().ok().map(Document::Real);
-            Ok(whole.or_else(real).unwrap_or_else(|| Document::Text(text.to_owned())))
+            // A literal of an enumeration needs no quotes, and may be NAN or INF.
+            let may_be_real = text.starts_with(|letter: char| letter.is_ascii_digit() || "+-.".contains(letter));
+            let real = || text.parse().ok().filter(|_| may_be_real).map(Document::Real);
+            let is_plain = text.chars().all(|letter| letter.is_alphanumeric() || "_:/-.+~".contains(letter));
+            let plain = || is_plain.then(|| Document::Text(text.to_owned()));
+            whole.or_else(real).or_else(plain).ok_or_else(other)
         }
     }
 }
@@ -280,6 +285,21 @@ mod tests {
     fn quotes_hold_what_is_an_operator_elsewhere() {
         admits("x > 3 && note == \"a && x > 3, it's b\"", true);
         admits("note != 'a && b' && x == 4", true);
+    }
+
+    #[test]
+    fn texts_that_cannot_be_mistaken_need_no_quotes() {
+        for (text, value) in [
+            ("base_link", Document::Text("base_link".to_owned())),
+            ("/camera/image-raw.2", Document::Text("/camera/image-raw.2".to_owned())),
+            ("NAN", Document::Text("NAN".to_owned())),
+            ("INF", Document::Text("INF".to_owned())),
+            ("-2", Document::Integer(-2)),
+            (".5", Document::Real(0.5)),
+            ("+1e3", Document::Real(1000.0)),
+        ] {
+            assert_eq!(literal(text), Ok(value), "{text}");
+        }
     }
 
     #[test]
@@ -325,6 +345,14 @@ mod tests {
             ("a..b > 1", "dot without"),
             ("a[b] > 1", "without a number"),
             ("name == 'RED && x > 3", "without its end"),
+            ("x > 3 || y > 3", "only && joins"),
+            ("x != 3 || y != 3", "only && joins"),
+            ("x>3||y>3", "only && joins"),
+            ("x > 3 and y > 3", "only && joins"),
+            ("name == 'RED' || name == 'BLUE'", "only && joins"),
+            ("name == 'RED'x", "only && joins"),
+            ("x =< 3", "only && joins"),
+            ("(x > 3)", "only && joins"),
         ] {
             let error = text.parse::<SampleCondition>().expect_err("an error");
             assert!(error.contains(part), "{error}");

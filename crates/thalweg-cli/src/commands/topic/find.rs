@@ -189,6 +189,17 @@ pub fn spellings(given: &str) -> Vec<String> {
     }
 }
 
+/// The first of the names that a name may stand for which some endpoint of others has; the name itself where none has one.
+pub fn used_name(participant: &DomainParticipant, given: &str) -> String {
+    let own = participant.guid_prefix();
+    let writers = participant.publications().into_iter().map(|known| known.data);
+    let writers = writers.filter(|data| data.guid.prefix != own).map(|data| data.topic_name.clone());
+    let readers = participant.subscriptions().into_iter().map(|known| known.data);
+    let readers = readers.filter(|data| data.guid.prefix != own).map(|data| data.topic_name.clone());
+    let used: BTreeSet<String> = writers.chain(readers).collect();
+    spellings(given).into_iter().find(|name| used.contains(name)).unwrap_or_else(|| given.to_owned())
+}
+
 /// The name as ROS 2 shows it, if it is one of its topics.
 pub fn shown_name(name: &str) -> String {
     name.strip_prefix("rt/").map_or_else(|| name.to_owned(), |ros| format!("/{ros}"))
@@ -310,6 +321,22 @@ mod tests {
         let refused =
             ask_until(Duration::from_secs(60), &Interrupt::watch(), |silent| *silent, |_| Err::<(), bool>(false));
         assert_eq!(refused, Err(false), "a refusal is an answer");
+    }
+
+    #[test]
+    fn a_name_as_ros_shows_it_stands_for_the_one_that_others_use() {
+        let tag = format!("used-name-{}", std::process::id());
+        let create = || DomainParticipant::builder(0).loopback_only().domain_tag(&tag).create().expect("a participant");
+        let (here, there) = (create(), create());
+        assert_eq!(used_name(&here, "/scan"), "/scan", "nobody has any");
+        let topic = there.create_raw_topic("rt/scan", "Scan", Keyed::No, None);
+        let _writer = there.create_writer(&topic, thalweg::qos::WriterQos::default()).expect("a writer");
+        let until = Instant::now() + Duration::from_secs(30);
+        while used_name(&here, "/scan") != "rt/scan" {
+            assert!(Instant::now() < until, "it is not discovered");
+            std::thread::sleep(LOOK_PERIOD);
+        }
+        assert_eq!((used_name(&here, "scan"), used_name(&here, "map")), ("rt/scan".to_owned(), "map".to_owned()));
     }
 
     #[test]

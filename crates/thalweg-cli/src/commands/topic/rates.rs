@@ -75,6 +75,8 @@ pub struct DelayOptions {
 #[derive(Serialize)]
 struct Hz {
     samples: usize,
+    /// Samples that arrived and were replaced before they were taken; the rate leaves them out.
+    overwritten: u64,
     rate_hz: f64,
     period_min_s: Option<f64>,
     period_max_s: Option<f64>,
@@ -84,6 +86,8 @@ struct Hz {
 #[derive(Serialize)]
 struct Bw {
     samples: usize,
+    /// As in [`Hz`]; the bytes leave them out.
+    overwritten: u64,
     bytes_per_s: f64,
     sample_bytes_min: Option<usize>,
     sample_bytes_max: Option<usize>,
@@ -92,6 +96,8 @@ struct Bw {
 #[derive(Serialize)]
 struct Delay {
     samples: usize,
+    /// As in [`Hz`]; their delays are not known.
+    overwritten: u64,
     /// Samples without a time stamp.
     unstamped: usize,
     min_s: Option<f64>,
@@ -170,6 +176,8 @@ struct Period {
     opening: Option<Arrival>,
     /// In the order in which they came.
     arrivals: Vec<Arrival>,
+    /// Samples that came and were replaced before they were taken: they are in none of the figures.
+    overwritten: u64,
     seconds: f64,
 }
 
@@ -186,7 +194,7 @@ impl Period {
 /// The topic is not found, or output cannot be written.
 pub fn hz(options: &HzOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     let mut last = None;
-    follow(&options.rate, interrupt, |_, Period { opening, arrivals, seconds }| {
+    follow(&options.rate, interrupt, |_, Period { opening, arrivals, overwritten, seconds }| {
         last = opening.as_ref().map(|opening| opening.at).or(last);
         let times = last.into_iter().chain(arrivals.iter().map(|arrival| arrival.at)).collect::<Vec<_>>();
         last = times.last().copied();
@@ -194,12 +202,14 @@ pub fn hz(options: &HzOptions, interrupt: &Interrupt) -> Result<(), Failure> {
         let (min, mean, max) = range(&periods);
         let found = Hz {
             samples: arrivals.len(),
+            overwritten: *overwritten,
             rate_hz: arrivals.len() as f64 / *seconds,
             period_min_s: min,
             period_max_s: max,
             period_mean_s: mean,
         };
-        let text = format!("{:.2} Hz  period {}", found.rate_hz, milliseconds(min, mean, max));
+        let period = milliseconds(min, mean, max);
+        let text = format!("{:.2} Hz  period {period}{}", found.rate_hz, replaced(*overwritten));
         (serde_json::to_string(&found), text)
     })
 }
@@ -209,16 +219,18 @@ pub fn hz(options: &HzOptions, interrupt: &Interrupt) -> Result<(), Failure> {
 /// # Errors
 /// As [`hz`].
 pub fn bw(options: &BwOptions, interrupt: &Interrupt) -> Result<(), Failure> {
-    follow(&options.rate, interrupt, |_, Period { arrivals, seconds, .. }| {
+    follow(&options.rate, interrupt, |_, Period { arrivals, overwritten, seconds, .. }| {
         let sizes = || arrivals.iter().map(|arrival| arrival.bytes);
         let found = Bw {
             samples: arrivals.len(),
+            overwritten: *overwritten,
             bytes_per_s: sizes().sum::<usize>() as f64 / *seconds,
             sample_bytes_min: sizes().min(),
             sample_bytes_max: sizes().max(),
         };
         let (min, max) = (found.sample_bytes_min.unwrap_or(0), found.sample_bytes_max.unwrap_or(0));
-        let text = format!("{:.0} B/s  {} samples of {min} to {max} B", found.bytes_per_s, found.samples);
+        let replaced = replaced(*overwritten);
+        let text = format!("{:.0} B/s  {} samples of {min} to {max} B{replaced}", found.bytes_per_s, found.samples);
         (serde_json::to_string(&found), text)
     })
 }
@@ -230,7 +242,7 @@ pub fn bw(options: &BwOptions, interrupt: &Interrupt) -> Result<(), Failure> {
 pub fn delay(options: &DelayOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     let own_host = HostFiles::here().setting("kernel.hostname");
     let mut told = ClockDifference::NoWriter;
-    follow(&options.rate, interrupt, |participant, Period { opening, arrivals, .. }| {
+    follow(&options.rate, interrupt, |participant, Period { opening, arrivals, overwritten, .. }| {
         // A delay belongs to its sample, whenever the period began.
         let all = || opening.iter().chain(arrivals);
         let hosts = hosts_of(participant, own_host.as_deref());
@@ -245,8 +257,18 @@ pub fn delay(options: &DelayOptions, interrupt: &Interrupt) -> Result<(), Failur
         let (min, mean, max) = range(&known);
         let (samples, unstamped) = (delays.len(), delays.len() - known.len());
         let (clock_error_s, words) = (clock.error_s(), clock.words());
-        let found = Delay { samples, unstamped, min_s: min, mean_s: mean, max_s: max, clock_error_s, clock: words };
-        let text = format!("{samples} samples  delay {}{}", milliseconds(min, mean, max), clock.short());
+        let found = Delay {
+            samples,
+            overwritten: *overwritten,
+            unstamped,
+            min_s: min,
+            mean_s: mean,
+            max_s: max,
+            clock_error_s,
+            clock: words,
+        };
+        let (times, replaced) = (milliseconds(min, mean, max), replaced(*overwritten));
+        let text = format!("{samples} samples  delay {times}{}{replaced}", clock.short());
         (serde_json::to_string(&found), text)
     })
 }
@@ -285,7 +307,7 @@ fn follow(
     let ask = || type_of(&participant, &found, files, patience, interrupt);
     let of = (found.is_exclusive && found.keyed == Keyed::Yes).then(ask).and_then(Result::ok).map(|(of, _)| of);
     // What writers have kept came at no rate.
-    let reading = ReadingOptions { takes_history: false, depth: DEPTH, latency_budget: Duration::ZERO };
+    let reading = ReadingOptions { takes_history: false, depth: DEPTH, may_gather: false };
     let mut readers = TopicReaders::new(&participant, &found.topic(&participant), of.as_ref(), reading)?;
     let mut periods = Periods::default();
     let mut printed = 0;
@@ -308,6 +330,8 @@ fn follow(
 #[derive(Default)]
 struct Periods {
     begun: Option<Instant>,
+    /// Samples that were replaced before this period.
+    overwritten_before: u64,
 }
 
 impl Periods {
@@ -326,7 +350,10 @@ impl Periods {
         let end = clock::now();
         let seconds = end.since(self.begun.unwrap_or(asked)).as_secs_f64();
         self.begun = self.begun.map(|_| end);
-        Period { opening, arrivals, seconds }
+        let all_overwritten = readers.overwritten();
+        let overwritten = all_overwritten.saturating_sub(self.overwritten_before);
+        self.overwritten_before = all_overwritten;
+        Period { opening, arrivals, overwritten, seconds }
     }
 
     /// The first period begins with the first of these, which is taken away.
@@ -392,6 +419,11 @@ fn milliseconds(min: Option<f64>, mean: Option<f64>, max: Option<f64>) -> String
     }
 }
 
+/// For the end of a line: its figures are of the samples that were taken.
+fn replaced(overwritten: u64) -> String {
+    if overwritten == 0 { String::new() } else { format!("  without {overwritten} samples that were replaced unseen") }
+}
+
 /// Samples that wait between two looks.
 const DEPTH: u32 = 10_000;
 /// Interval at which samples are taken, of which half a million a second find room.
@@ -438,7 +470,10 @@ mod tests {
     #[test]
     fn a_period_that_ctrl_c_ends_is_not_whole() {
         let every = Duration::from_millis(1_100);
-        let is_whole = |seconds: f64| Period { opening: None, arrivals: Vec::new(), seconds }.is_whole(every);
+        let is_whole = |seconds: f64| {
+            let period = Period { opening: None, arrivals: Vec::new(), overwritten: 0, seconds };
+            period.is_whole(every)
+        };
         assert!(!is_whole(0.0) && !is_whole(1.099) && is_whole(every.as_secs_f64()) && is_whole(1.2));
     }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use thalweg::conditions::{ConditionId, WaitSet};
 use thalweg::discovery::PublicationData;
-use thalweg::qos::{History, MatchResult, Ownership, ReaderQos, ReaderTiming, Request, match_endpoints};
+use thalweg::qos::{History, MatchResult, Ownership, ReaderQos, Request, match_endpoints};
 use thalweg::types::{Guid, Keyed, SequenceNumber};
 use thalweg::{DataReader, DomainParticipant, KeyOf, Raw, ReadFilter, Sample, Topic, Type};
 use thalweg_recording::demand::Demand;
@@ -23,9 +23,9 @@ pub struct ReadingOptions {
     pub takes_history: bool,
     /// Samples of a reader that wait to be taken.
     pub depth: u32,
-    /// How much later samples of best-effort writers may come. A reliable writer may wait for acknowledgements, and an observer must not
+    /// Samples of best-effort writers may come up to 10 ms later. A reliable writer may wait for acknowledgements, and an observer must not
     /// hold it up.
-    pub latency_budget: Duration,
+    pub may_gather: bool,
 }
 
 /// A reader for each demand of a topic's writers, also of those that come later. Writers of another type are told of on standard error.
@@ -40,6 +40,10 @@ pub struct TopicReaders<'a> {
     news: WaitSet,
     looked: Instant,
     told: HashSet<String>,
+    /// Samples that readers replaced which have been let go.
+    overwritten_before: u64,
+    /// What was told last of [`TopicReaders::overwritten`], and when.
+    told_overwritten: (u64, Instant),
 }
 
 struct OwnReader {
@@ -91,6 +95,8 @@ impl<'a> TopicReaders<'a> {
             news: WaitSet::new().map_err(Failure::from_cause)?,
             looked: Instant::now(),
             told: HashSet::new(),
+            overwritten_before: 0,
+            told_overwritten: (0, Instant::now()),
         };
         readers.look();
         match readers.readers.is_empty() {
@@ -99,11 +105,19 @@ impl<'a> TopicReaders<'a> {
         }
     }
 
-    /// Looks who writes the topic, twenty times a second at most; to be called again and again.
+    /// Looks who writes the topic, twenty times a second at most; to be called again and again. Samples that were replaced before anybody
+    /// took them are told of on standard error, once a second at most.
     pub fn follow(&mut self) {
         if self.looked.elapsed() >= LOOK_PERIOD {
             self.look();
+            self.tell_overwritten();
         }
+    }
+
+    /// Samples that arrived and were replaced by later ones before [`TopicReaders::take`]; one of a writer that several readers match counts
+    /// at each of them.
+    pub fn overwritten(&self) -> u64 {
+        self.overwritten_before + self.readers.iter().map(|own| own.reader.overwritten()).sum::<u64>()
     }
 
     /// Takes up to `max` samples of each reader. A sample comes once, although several readers may match its writer.
@@ -194,15 +208,12 @@ impl<'a> TopicReaders<'a> {
     }
 
     fn create(&mut self, demand: &Demand) -> Result<Arc<ReaderQos>, String> {
-        let usual = if demand.is_reliable { Duration::ZERO } else { self.options.latency_budget };
-        let latency_budget = usual.max(demand.latency_budget);
-        let qos = ReaderQos {
-            history: History::KeepLast(self.options.depth),
-            timing: ReaderTiming { latency_budget, ..ReaderTiming::default() },
-            ..demand.to_reader_qos()
-        };
+        let qos = ReaderQos { history: History::KeepLast(self.options.depth), ..demand.to_reader_qos() };
         let topic = self.topic_for(demand);
-        let builder = self.participant.reader_builder(&topic).qos(qos).ignore_own_publications();
+        let mut builder = self.participant.reader_builder(&topic).qos(qos).ignore_own_publications();
+        if demand.is_reliable || !self.options.may_gather {
+            builder = builder.hand_over_on_arrival();
+        }
         let reader = builder.create().map_err(|error| error.to_string())?;
         let condition = self.news.attach(&reader.read_condition(ReadFilter::ALL));
         let qos = reader.qos();
@@ -239,16 +250,26 @@ impl<'a> TopicReaders<'a> {
         if wanted.is_empty() {
             wanted.push(waiting);
         }
-        let news = &self.news;
+        let (news, overwritten_before) = (&self.news, &mut self.overwritten_before);
         self.readers.retain_mut(|own| {
             own.idle_since = if wanted.contains(&own.demand) { None } else { own.idle_since.or(Some(now)) };
             let is_over = own.idle_since.is_some_and(|since| now.saturating_duration_since(since) >= KEPT_TIME);
             let stays = !is_over || own.reader.available() > 0;
             if !stays {
                 news.detach(own.condition);
+                *overwritten_before += own.reader.overwritten();
             }
             stays
         });
+    }
+
+    fn tell_overwritten(&mut self) {
+        let (overwritten, (told, at)) = (self.overwritten(), self.told_overwritten);
+        if overwritten > told && (told == 0 || at.elapsed() >= REMARK_PERIOD) {
+            let name = shown_name(self.topic.name());
+            remark(InLine(format_args!("{name}: {overwritten} samples were replaced before this command took them")));
+            self.told_overwritten = (overwritten, Instant::now());
+        }
     }
 
     /// Tells the user, once.
@@ -288,12 +309,13 @@ impl HeardWriter {
 /// What a reader asks for while nobody writes.
 fn waiting_demand() -> Demand {
     let partition = vec![String::new(), "*".to_owned()];
-    let latency_budget = Duration::ZERO;
-    Demand { is_reliable: false, is_durable: false, ownership: Ownership::Shared, partition, latency_budget }
+    Demand { is_reliable: false, is_durable: false, ownership: Ownership::Shared, partition }
 }
 
 /// Interval at which writers are looked for.
 const LOOK_PERIOD: Duration = Duration::from_millis(50);
+/// Interval at which samples that were replaced are told of at most.
+const REMARK_PERIOD: Duration = Duration::from_secs(1);
 /// Time for which what belongs to writers that have gone is kept: readers may hold samples of theirs.
 const KEPT_TIME: Duration = Duration::from_secs(10);
 /// Readers of one topic, chosen by us: many times the partitions that a topic has.

@@ -13,7 +13,7 @@ fn notes(participant: &DomainParticipant) -> Topic<Raw> {
 }
 
 fn reading(takes_history: bool) -> ReadingOptions {
-    ReadingOptions { takes_history, depth: 1_000, latency_budget: Duration::ZERO }
+    ReadingOptions { takes_history, depth: 1_000, may_gather: false }
 }
 
 fn write(writer: &DataWriter<Raw>, id: u8) {
@@ -164,6 +164,29 @@ fn readers_that_no_writer_has_asked_for_in_a_while_are_let_go() {
         readers.readers.len()
     };
     assert_eq!([Duration::ZERO, KEPT_TIME / 2, KEPT_TIME].map(|time| after(&mut readers, time)), [2, 2, 1]);
+}
+
+#[test]
+fn samples_that_are_replaced_before_they_are_taken_are_counted_also_of_readers_that_are_let_go() {
+    let [here, there] = participants("replaced");
+    let qos = WriterQos::default().transient_local().keep_all();
+    let writer = there.create_writer(&notes(&there), qos).expect("a writer");
+    let until = Instant::now() + Duration::from_secs(30);
+    while !here.publications().iter().any(|known| known.data.guid == writer.guid()) {
+        assert!(Instant::now() < until, "it is not discovered");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let reading = ReadingOptions { depth: 2, ..reading(true) };
+    let mut readers = TopicReaders::new(&here, &notes(&here), None, reading).expect("readers");
+    (1..=5).for_each(|id| write(&writer, id));
+    follow_until(&mut readers, "nothing is replaced", |readers| readers.overwritten() >= 3);
+    assert_eq!(take(&mut readers, 2), [4, 5]);
+    assert_eq!(readers.overwritten(), 3);
+    let now = Instant::now();
+    readers.writers.clear();
+    readers.end_idle(now);
+    readers.end_idle(now + KEPT_TIME);
+    assert_eq!((readers.readers.len(), readers.overwritten()), (0, 3));
 }
 
 #[test]

@@ -126,6 +126,8 @@ fn keys_that_cannot_be_used_are_told_before_anything_is_sent() {
     check("server.json", "another process uses this context");
     keys.write("short.json", r#"{"master_secret": "01", "sender_id": "01", "recipient_id": "02"}"#);
     check("short.json", "at least 16 bytes");
+    let said = run(&["coap", "serve", "--oscore", "keys.json", "--protected", "/a%2"]).expect_code(2);
+    assert!(said.stderr.contains("begins no escape"), "{}", said.stderr);
     let said = run(&["coap", "serve", "--protected", "/note"]).expect_code(2);
     assert!(said.stderr.contains("--oscore"), "{}", said.stderr);
 }

@@ -181,6 +181,8 @@ impl BlockTransfer {
         whole.block = None;
         whole.payload = std::mem::take(&mut self.received).into();
         self.wanted = None;
+        // The next notification is another body.
+        self.restarts = 0;
         TransferStep::Done(whole)
     }
 

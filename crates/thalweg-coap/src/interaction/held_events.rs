@@ -13,17 +13,18 @@ pub(super) struct HeldEvents {
 
 impl HeldEvents {
     /// Holds an event of a request, and drops older ones where there is no room: a response of the same request first, which a later
-    /// one makes old if the request is an observation, then the oldest response, then the oldest event. Other events are for
-    /// servers and are dropped.
+    /// one makes old if the request is an observation, then the oldest response, then the oldest event. Events without a body make no
+    /// room for one. Other events are for servers and are dropped.
     pub fn push(&mut self, event: EndpointEvent) {
         let Some(request) = request_of(&event) else { return };
-        while self.events.len() >= EVENTS_MAX || self.bytes() + bytes_of(&event) > BYTES_MAX {
+        let bytes = bytes_of(&event);
+        while self.events.len() >= EVENTS_MAX
+            || (bytes > 0 && self.holds_responses() && self.bytes() + bytes > BYTES_MAX)
+        {
             let is_of_same = |held: &EndpointEvent| is_response(held) && request_of(held) == Some(request);
             let place = self.events.iter().position(is_of_same);
             let place = place.or_else(|| self.events.iter().position(is_response)).unwrap_or(0);
-            if self.events.remove(place).is_none() {
-                break; // One alone is held whatever its size.
-            }
+            _ = self.events.remove(place);
         }
         self.events.push_back(event);
     }
@@ -36,6 +37,10 @@ impl HeldEvents {
     /// Drops the events of a request that its owner has ended.
     pub fn forget(&mut self, request: RequestId) {
         self.events.retain(|held| request_of(held) != Some(request));
+    }
+
+    fn holds_responses(&self) -> bool {
+        self.events.iter().any(is_response)
     }
 
     fn bytes(&self) -> usize {
@@ -110,8 +115,11 @@ mod tests {
         assert_eq!(held.pop(), Some(told(one, 1)), "the one with many drops its own");
         assert!(matches!(held.pop(), Some(EndpointEvent::Failed { .. })));
         assert_eq!(held.pop(), Some(told(other, EVENTS_MAX + 2)));
+        held.push(EndpointEvent::Finished { request: one });
         held.push(told(other, BYTES_MAX + 1));
-        assert_eq!((held.events.len(), held.bytes()), (1, BYTES_MAX + 1));
+        held.push(EndpointEvent::Failed { request: one, peer: peer(), error: RequestError::TimedOut });
+        assert_eq!((held.events.len(), held.bytes()), (3, BYTES_MAX + 1), "an end frees no room and takes none");
+        held.forget(one);
         held.forget(other);
         assert_eq!(held.pop(), None);
     }

@@ -11,6 +11,7 @@ use thalweg_coap::identity::Transport;
 use thalweg_coap::interaction::client::Client;
 use thalweg_coap::interaction::requester::Requester;
 use thalweg_coap::interaction::routes::Routes;
+use thalweg_coap::message::RequestBuf;
 use thalweg_coap::oscore::{Keyring, file};
 
 use super::security::CredentialOptions;
@@ -66,8 +67,13 @@ pub struct ServerProtection {
     pub oscore: Option<PathBuf>,
 
     /// Answer unprotected requests for PATH and everything below it with 4.01; / for all. May be repeated (default: answer them).
-    #[arg(long = "protected", value_name = "PATH", requires = "oscore")]
+    #[arg(long = "protected", value_name = "PATH", requires = "oscore", value_parser = uri_path)]
     pub paths: Vec<String>,
+}
+
+/// A path as a URI has it.
+fn uri_path(text: &str) -> Result<String, String> {
+    RequestBuf::get(text).fault().map_or_else(|| Ok(text.to_owned()), |why| Err(why.to_owned()))
 }
 
 impl ServerProtection {

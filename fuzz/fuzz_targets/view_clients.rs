@@ -39,7 +39,6 @@ fuzz_target!(|input: &[u8]| {
             is_durable,
             ownership: Ownership::Shared,
             partition: Vec::new(),
-            latency_budget: Duration::ZERO,
         };
         let writer = Guid { prefix: GuidPrefix([*which % 4; 12]), entity: EntityId([0, 0, 1, 3]) };
         match step % 9 {

@@ -72,14 +72,20 @@ fn packets_of_somebody_else_that_go_on_where_the_stream_does_do_not_take_it_over
     assert!(pictures.iter().all(|picture| picture.is_complete() && picture.octets[0] < 20));
 }
 
-#[test]
-fn the_second_path_may_bring_the_end_of_the_old_number_later_than_the_first_one_the_new_number() {
+/// A receiver that has a frame by its first path, that frame, and the next one under another number.
+fn on_two_paths() -> (VideoReceiver, Vec<Vec<u8>>, Vec<Vec<u8>>) {
     let mut peer = Peer::new(ST_2110, Scan::Progressive);
     let mut receiver = peer.receiver(|config| config.paths = Paths::Two);
     let old = peer.frame(0);
     peer.ssrc = 2;
     let new = peer.frame(1);
     exchange(&mut receiver, 0, &old);
+    (receiver, old, new)
+}
+
+#[test]
+fn the_second_path_may_bring_the_end_of_the_old_number_later_than_the_first_one_the_new_number() {
+    let (mut receiver, old, new) = on_two_paths();
     exchange(&mut receiver, 1, &new);
     for packet in &old {
         receiver.handle_datagram_from(at(1), NetworkPath::Second, packet);
@@ -91,12 +97,7 @@ fn the_second_path_may_bring_the_end_of_the_old_number_later_than_the_first_one_
 
 #[test]
 fn what_the_second_path_brings_after_the_farewell_does_not_hold_the_place_of_the_old_number() {
-    let mut peer = Peer::new(ST_2110, Scan::Progressive);
-    let mut receiver = peer.receiver(|config| config.paths = Paths::Two);
-    let old = peer.frame(0);
-    peer.ssrc = 2;
-    let new = peer.frame(1);
-    exchange(&mut receiver, 0, &old);
+    let (mut receiver, old, new) = on_two_paths();
     receiver.handle_departure(1);
     for packet in &old {
         receiver.handle_datagram_from(at(1), NetworkPath::Second, packet);
